@@ -12,7 +12,7 @@ from reprlib import repr as shown
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.known_classes import Classes, class_from_folder, known_classes, normalize_name
-from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_foreign_text
+from menagerie.generators.sources.rows import is_text, read_foreign_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
@@ -77,11 +77,9 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def read_list(path: Path) -> list[str]:
-    """The lines of a text file, split at newlines only. Raises if the file is empty, has an empty line before its end,
-    or one that is too long."""
+    """The lines of a text file, split at newlines only. Raises if the file is empty or has an empty line before its
+    end."""
     found = [line.strip() for line in read_foreign_text(path).rstrip().split("\n")]
     if not all(map(is_text, found)):
-        raise UserError(
-            f"{path} has an empty line, none at all, or one of over {LONGEST_TEXT} letters; give one for each"
-        )
+        raise UserError(f"{path} has an empty line, or none at all; give one for each")
     return found

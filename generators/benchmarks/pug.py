@@ -12,18 +12,16 @@ ones exchange the textures; scoring is strict. The authors score only a tenth of
 here all are scored. The number of images isn't known for sure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from reprlib import repr as shown
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_shuffled
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import benchmark_of_files
-from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_csv
 
-FOLDER = "pug_spar"  # as unpacked, images beside the table; images may also be in a folder of their own
-TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
+FOLDER = "pug_spar"  # as unpacked, images beside the table
 ABSENT, DEFAULT = "blank", "default"
 WORLD, ANIMALS = "world_name", ("character_name", "character2_name")
 POSITIONS = ("character1_pos", "character2_pos")
@@ -43,10 +41,6 @@ class PugSpar(ItemBenchmark):
     """PUG:SPAR; tasks are pairs of places or of textures."""
 
     figures = ()
-
-    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """See `ItemBenchmark`; images may also be in a folder of their own."""
-        super().__init__(name, IMAGES if place.path(IMAGES).is_dir() else folder, records, place)
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""
@@ -86,7 +80,7 @@ def cell(row: FileRow, column: str) -> str:
 
 BENCHMARK_PUG_SPAR = benchmark_of_files(
     "pug-spar",
-    {"": TABLE},
+    {"": f"{FOLDER}/labels.csv"},
     read_spar,
     FOLDER,
     kind=PugSpar,

@@ -247,7 +247,7 @@ def test_relations_of_clevr_bind(tmp_path):
 
 
 def test_the_official_tests_of_pug_spar(tmp_path):
-    """Places in their own looks alone; the false caption exchanges the animals; images may have their own folder."""
+    """Places in their own looks alone; the false caption exchanges the animals."""
     bench = make("pug-spar", tmp_path)
     found = {item.task: (bench.files.names[item.images[0]], *texts_of(item)) for item in bench.items}
     assert found["left/right"] == (
@@ -260,11 +260,7 @@ def test_the_official_tests_of_pug_spar(tmp_path):
         "This is a photo of a Cat textured with Blue and a Brown_Bear textured with Red",
         "This is a photo of a Brown_Bear textured with Blue and a Cat textured with Red",
     )
-    counts, pixels = bench.tests(), bench.images(range(4))
-    (tmp_path / "pug_spar/images").mkdir()
-    for image in list((tmp_path / "pug_spar").glob("*.png")):
-        image.rename(tmp_path / "pug_spar/images" / image.name)
-    assert torch.equal(build("pug-spar", tmp_path).images(range(4)), pixels)
+    counts = bench.tests()
     with (tmp_path / "pug_spar/labels.csv").open("a", encoding="utf-8") as file:  # what the official tests pass over
         for values in ("right,left,Default,Default", "left,right,Red,Blue", "left,right,Blue,blue"):
             file.write(f"0.png,desert,Cat,Pig,{values}\n")

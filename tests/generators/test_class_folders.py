@@ -115,7 +115,7 @@ def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
         (("a", "b"), "a\tcat\nb\tdog\na\tcow", "has 3 lines for 2 folders, which don't match: ['a', 'b']; "),
         (("0", "1", "2"), "2\n0\n1", "which don't match: ['0', '1', '2']; "),
         (("1", "01"), "1\tcat\n001\tdog", "which don't match: ['001', '01']; "),
-        (("a", "b"), "\u2028\n", "has an empty line, none at all"),
+        (("a", "b"), "\u2028\n", "has an empty line, or none at all"),
     ],
 )
 def test_lines_of_classes_txt_that_match_no_folder_are_refused(tmp_path, folders, lines, problem):
