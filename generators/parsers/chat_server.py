@@ -22,6 +22,7 @@ LARGEST_ERROR = 500  # bytes that are read of what comes with an error
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 HOPELESS = {401: "it refuses the key", 403: "it forbids this", 404: "it has no such model or path"}
 LONGEST_WAIT = 120  # seconds that a server may ask for (Retry-After); if it asks for more, the request fails
+STRANGE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)  # of other JSON
 FIRST_WAIT = 0.5  # seconds before the first repetition; each wait is twice the one before
 
 
@@ -89,11 +90,14 @@ class ChatServer:
             self._count(requests=1, repeated=int(attempt > 0))
             wait = FIRST_WAIT * 2**attempt * random.uniform(0.75, 1.25)  # threads shouldn't repeat at once
             try:
-                reply = protocol(self._send(body), read)
+                reply = read(parse_json(self._send(body), "it"))
             except _Busy as error:
                 problem = str(error)
-            except (OSError, http.client.HTTPException, ValueError) as error:  # gone, too slow, cut off, no JSON
-                problem = f"{failure_kind(error)}: {error}"
+            except (OSError, http.client.HTTPException) as error:
+                slow = isinstance(getattr(error, "reason", error), TimeoutError)
+                problem = f"{'timeout' if slow else 'connection'}: {error}"
+            except STRANGE as error:
+                problem = f"no protocol: it answers otherwise ({type(error).__name__}: {error})"
             else:
                 self._count(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
                 return reply
@@ -142,14 +146,6 @@ class ChatServer:
             self.counts.update(numbers)
 
 
-def protocol(body: bytes, read: Callable[[Mapping[str, Any]], Read]) -> Read:
-    """Return what `read` makes of the server's JSON. Raises `ValueError` if the JSON doesn't follow the protocol."""
-    try:
-        return read(parse_json(body, "it"))
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise ValueError(f"an answer that isn't of the protocol ({type(error).__name__}: {error})") from error
-
-
 def key_in(variable: str) -> str:
     """Return the server's key from an environment variable, or "" if `variable` is empty. Raises if the variable holds
     no key."""
@@ -157,11 +153,3 @@ def key_in(variable: str) -> str:
     if variable and not (key and key.isascii() and key.isprintable()):  # else the error about the header would show it
         raise UserError(f"the environment has no {variable} that is a key, of plain letters in one line; set it")
     return key
-
-
-def failure_kind(error: Exception) -> str:
-    """The kind of a failed request: "timeout", "connection" or "no protocol"."""
-    reason = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(reason, TimeoutError):
-        return "timeout"
-    return "no protocol" if isinstance(reason, ValueError) else "connection"
