@@ -54,8 +54,6 @@ def select_tables(tables: Sequence[HubTable], form: HubForm, split: str) -> list
     if not taken or (len(taken) > 1 and not form.parts):
         names = ", ".join(table.name for table in taken or tables)
         raise UserError(f"{tables[0].files[0].parent} has {names}; name one with --split, or the folder of one table")
-    if other := next((table for table in taken if not set(form.columns) <= set(hub_columns(table))), None):
-        raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
     return taken
 
 

@@ -95,8 +95,7 @@ def group_by_sample(members: dict[str, Member], refused: Counter[str]) -> dict[s
     for name, member in members.items():
         folder, slash, file = name.removeprefix("./").rpartition("/")
         key, dot, ending = file.partition(".")
-        files = samples.setdefault(folder + slash + key, {}) if dot else {}
-        if files.setdefault(ending.lower(), member) is not member:
+        if dot and samples.setdefault(folder + slash + key, {}).setdefault(ending.lower(), member) is not member:
             refused[TWICE] += 1
     return samples
 

@@ -1,7 +1,7 @@
 """A compact list of many texts, and the reasons for which a text isn't accepted as a caption."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -39,9 +39,6 @@ class Texts(Sequence[str]):
     def __getitem__(self, index: int) -> str:
         k = range(len(self))[index]
         return self.letters[int(self.ends[k - 1]) if k else 0 : int(self.ends[k])].decode()
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[k] for k in range(len(self)))
 
 
 def refusal(text: str) -> str:
