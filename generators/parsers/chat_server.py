@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import parse_json
 
-LARGEST = 4 << 20  # bytes of an answer; a longer one is cut, and then is no JSON
+LARGEST = 4 << 20  # bytes of an answer
 LARGEST_ERROR = 500  # bytes that are read of what comes with an error
 # HTTP statuses after which the same request may succeed, and statuses after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -55,7 +55,7 @@ class ChatServer:
     url: str
     key: str = field(default="", repr=False)
     timeout: float = 60.0
-    """Seconds that the server may stay silent."""
+    """Seconds for one request, until its answer is complete."""
     attempts: int = 5
     """Number of times a request is sent before it fails."""
     per_minute: float = 0.0
@@ -118,9 +118,14 @@ class ChatServer:
     def _send(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
         request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
+        content, end = b"", time.monotonic() + self.timeout
         try:
             with self._opener.open(request, timeout=self.timeout) as response:
-                return response.read(LARGEST)
+                while part := response.read1(LARGEST):  # a server may send a little now and then, for ever
+                    content += part
+                    if time.monotonic() > end or len(content) > LARGEST:
+                        raise TimeoutError(f"no whole answer within {self.timeout:g} s and {LARGEST >> 20} MB")
+            return content
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refusal(error) from error

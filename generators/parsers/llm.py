@@ -120,7 +120,7 @@ class LLMOptions:
     concurrency: Annotated[int, POSITIVE] = 16
     """Number of requests sent at the same time."""
     timeout: Annotated[float, Range(0.1, 10**6)] = 60.0
-    """Seconds that the server may stay silent."""
+    """Seconds for one request."""
     attempts: Annotated[int, POSITIVE] = 5
     """Number of times a request is sent before it fails."""
     answers: Annotated[int, POSITIVE] = 3

@@ -41,7 +41,7 @@ class JudgeOptions:
     per_minute: Annotated[float, PLACE, Range(0.0, 1e9)] = 0.0
     """Most requests in a minute; 0 sets no limit."""
     timeout: Annotated[float, PLACE, Range(0.01, 86_400.0)] = 120.0
-    """Seconds that the server may stay silent."""
+    """Seconds for one request."""
     attempts: Annotated[int, PLACE, Range(1, 1000)] = 5
     """Number of times a request is sent before it fails."""
     answers: Annotated[Path, PLACE] = Path("answers")

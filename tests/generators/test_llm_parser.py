@@ -1,11 +1,14 @@
 """The parser that requests graphs from a language model, against a local server: one that errs, stalls and dies."""
 
+import contextlib
 import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -16,6 +19,7 @@ from menagerie.generators.parsers import chat_server
 from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of_answer, read_graph
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
+from menagerie.generators.parsers.reply import read_reply
 from menagerie.generators.sources.place import one_node
 from tests.command import WAIT_SECONDS
 from tests.helpers.chat_service import ChatService, Request, Sent, written
@@ -221,6 +225,25 @@ def test_requests_are_repeated_until_a_flaky_server_answers():
         assert parser.parse(wanted) == [expected(caption) for caption in wanted]
         assert service.captions() == dict.fromkeys(wanted, 2)
         assert parser.parser.spent() == {"requests": 48, "repeated": 24, "tokens_in": 2400, "tokens_out": 240}
+
+
+@pytest.mark.parametrize("head", [b"Content-Length: 100000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n"])
+def test_an_answer_can_not_drip_for_longer_than_the_limit(head):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip():
+            taken, _ = listening.accept()
+            with taken, contextlib.suppress(OSError):
+                taken.sendall(b"HTTP/1.1 200 OK\r\n" + head)
+                while listening.fileno() >= 0:
+                    taken.sendall(b" ")
+                    time.sleep(0.03)
+
+        threading.Thread(target=drip, daemon=True).start()
+        url, begun = f"http://127.0.0.1:{listening.getsockname()[1]}/v1", time.monotonic()
+        with pytest.raises(chat_server.NoAnswer, match=r"^timeout: "):
+            chat_server.ChatServer(url, timeout=1.0, attempts=1).chat({}, threading.Event(), read_reply)
+        assert 0.9 < time.monotonic() - begun < 5
 
 
 def test_retry_after_holds_all_requests():
