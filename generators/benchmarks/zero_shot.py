@@ -51,7 +51,7 @@ class ZeroShot(MatrixBenchmark):
     measures = MEASURES
 
     def __init__(self, name: str, folder: str, sets: Sequence[ImageSet], place: Place) -> None:
-        """See `PhotographSet`; the images of `sets` are below `folder`."""
+        """See `PhotographBenchmark`; the images of `sets` are below `folder`."""
         super().__init__(name, folder, [record for one in sets for record in one.records], place)
         here = set(self.records)
         self.pools = [self._pool(one, tuple(r for r in one.records if r in here), place) for one in sets]
