@@ -410,15 +410,6 @@ def test_labels_and_classes_of_torchvision(tmp_path):
     assert true["food101"][:3] == ["a photo of pie 0, a type of food.", *["a photo of pie 1, a type of food."] * 2]
 
 
-def test_a_newline_alone_ends_the_name_of_a_class(tmp_path):
-    """Else all classes behind a line separator would have the names of others."""
-    MAKERS[TORCHVISION](tmp_path)
-    file = tmp_path / "torchvision/cifar-10-batches-bin/batches.meta.txt"
-    file.write_text(file.read_text().replace("class_3", "cl\u2028ass\x85_3"), encoding="utf-8")
-    (pool,) = (pool for pool in build(TORCHVISION, tmp_path).pools if pool.name == "cifar10")
-    assert [text[0].text for text in pool.texts][3:5] == ["a photo of a cl ass 3.", "a photo of a class 4."]
-
-
 def test_pixels_of_torchvision_are_those_of_the_bytes_and_a_fingerprint_is_of_one_image(tmp_path):
     """CIFAR's rows plane by plane, STL-10's columns, MNIST's grey."""
     bench, root = make(TORCHVISION, tmp_path), tmp_path / "torchvision"
