@@ -10,14 +10,7 @@ from pathlib import Path
 
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import (
-    Box,
-    ItemBenchmark,
-    Photograph,
-    Record,
-    macro,
-    summaries_by_task,
-)
+from menagerie.generators.benchmarks.photographs import Box, ItemBenchmark, Photograph, Record, macro, summaries_by_task
 from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, file_numbers
 from menagerie.generators.sources.rows import read_entries

@@ -7,15 +7,14 @@ of the set's `classes.txt`. Its place in the alphabet is never used; an unknown 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from unicodedata import normalize
+from reprlib import repr as shown
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.known_classes import Classes, class_from_folder, known_classes, normalize_name
-from menagerie.generators.sources.rows import LONGEST_TEXT, is_text, read_foreign_text
+from menagerie.generators.sources.rows import is_text, read_foreign_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
-SHOWN = 8  # most names in a message
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 
@@ -41,16 +40,13 @@ def folder_classes(folder: Path) -> dict[str, str]:
 
 def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:
     """The class of each folder of a known set; raises unless folders and classes match one to one."""
-    from_one = classes.from_one and {*map(normalize_name, folders)} == {
-        str(k) for k in range(1, len(classes.names) + 1)
-    }
-    places = {name: int(name) - 1 if from_one else classes.places.get(normalize_name(name)) for name in folders}
+    places = {name: classes.places.get(normalize_name(name)) for name in folders}
     owners = {place: name for name, place in reversed(places.items())}
     odd = [name for name, place in places.items() if place is None or owners[place] != name]
     lacking = [name for place, name in enumerate(classes.names) if place not in owners]
     if odd or lacking:
         wanting = (("class left", odd), ("folder", lacking))
-        reasons = [f"there is no {kind} for {first_names(names)}" for kind, names in wanting if names]
+        reasons = [f"there is no {kind} for {shown(names)}" for kind, names in wanting if names]
         raise UserError(
             f"{folder} has {len(folders)} folders for the {len(classes.names)} classes of {folder.name}: "
             f"{'; '.join(reasons)}; copy the set again, rename them, or {WAY_OUT} of {folder / 'classes.txt'}"
@@ -60,13 +56,12 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
 
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
     """The class name of each folder, from the lines "FOLDER<tab>NAME" of `classes.txt`."""
-    on_disk = {normalize("NFC", name): name for name in folders}
     halves = [tuple(map(str.strip, line.partition("\t"))) for line in read_list(list_file)]
-    found = {on_disk.get(normalize("NFC", folder), folder): name for folder, _, name in halves}
+    found = {folder: name for folder, _, name in halves}
     if found.keys() != set(folders) or len(found) != len(halves) or not all(found.values()):
         raise UserError(
             f"{list_file} has {len(halves)} lines for {len(folders)} folders, which don't match: "
-            f"{first_names(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
+            f"{shown(sorted(set(folders) ^ found.keys()) or folders)}; {WAY_OUT}"
         )
     return {name: found[name] for name in folders}
 
@@ -81,18 +76,10 @@ def folders_in(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: (int(path.name) if numbered else 0, path.name))
 
 
-def first_names(names: Sequence[str]) -> str:
-    """The first few names, for a message."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(repr(name[:60]) for name in names[:SHOWN]) + more
-
-
 def read_list(path: Path) -> list[str]:
-    """The lines of a text file, split at newlines only. Raises if the file is empty, has an empty line before its end,
-    or one that is too long."""
+    """The lines of a text file, split at newlines only. Raises if the file is empty or has an empty line before its
+    end."""
     found = [line.strip() for line in read_foreign_text(path).rstrip().split("\n")]
     if not all(map(is_text, found)):
-        raise UserError(
-            f"{path} has an empty line, none at all, or one of over {LONGEST_TEXT} letters; give one for each"
-        )
+        raise UserError(f"{path} has an empty line, or none at all; give one for each")
     return found

@@ -67,11 +67,6 @@ def four_way_record(
     return Record(str(name), "", tuple(map(Photograph, images)), tuple(map(row.text, texts)), tags=tags)
 
 
-def image_paths(entry: FileRow, *keys: str) -> Iterator[str]:
-    """The paths of two images relative to the folder `images`: "images/0.png" is "0.png", and "0.png" stays."""
-    return (entry.text(key).removeprefix("images/") for key in keys)
-
-
 def read_winoground(path: Path, part: str) -> Iterator[Record]:
     for entry in read_json_lines(path):
         images = (f"{entry.text(key)}.png" for key in ("image_0", "image_1"))
@@ -80,16 +75,17 @@ def read_winoground(path: Path, part: str) -> Iterator[Record]:
 
 
 def read_colorswap(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records; paths of images begin with their folder on the hub."""
     for entry in read_entries(path, list):
-        images = image_paths(entry, "image_1", "image_2")
+        images = (entry.text(key).removeprefix("images/") for key in ("image_1", "image_2"))
         yield four_way_record(entry, entry.field("id", int), images, ("caption_1", "caption_2"))
 
 
 def read_bivlc(path: Path, part: str) -> Iterator[Record]:
     """Yield the records; the file gives no names, so a record's name is its position."""
     for number, entry in enumerate(read_json_lines(path)):
-        images, tags = image_paths(entry, "image", "negative_image"), (entry.text("type"),)
-        yield four_way_record(entry, number, images, ("caption", "negative_caption"), tags)
+        images = (entry.text(key).removeprefix("images/") for key in ("image", "negative_image"))
+        yield four_way_record(entry, number, images, ("caption", "negative_caption"), (entry.text("type"),))
 
 
 def read_cola(path: Path, part: str) -> Iterator[Record]:

@@ -24,7 +24,6 @@ SAME = dict.fromkeys(("imagenetv2", "imagenet_sketch", "imagenet1k-unverified", 
 VARIANTS = (*SAME, "imagenet-a", "imagenet-r", "imagenet-o", "objectnet")
 # Class numbers that aren't positions in the list of names: fer2013.csv counts sad, surprised, neutral from 4.
 ORDERS = {"fer2013": (0, 1, 2, 3, 5, 6, 4)}
-FROM_ONE = ("flowers", "pets")  # sets whose authors number classes from 1
 AS_THEY_ARE = ("cifar100",)  # sets whose class names CLIP_benchmark leaves unchanged, with underscores
 
 
@@ -36,8 +35,6 @@ class Classes(NamedTuple):
     """Class index by folder name, as `normalize_name` writes it."""
     others: frozenset[str]
     """Folders that the set's test leaves out, as `normalize_name` writes them."""
-    from_one: bool
-    """Whether numbered folders may count from 1."""
 
 
 @cache
@@ -53,7 +50,7 @@ def known_classes(name: str) -> Classes | None:
     }
     places |= {normalize_name(folder): place for place, folder in enumerate(listed["folders"].get(key, ()))}
     others = frozenset(map(normalize_name, listed["others"].get(key, ())))
-    return Classes(names, places, others, key in FROM_ONE)
+    return Classes(names, places, others)
 
 
 def known_templates(name: str) -> Sequence[str]:
@@ -92,7 +89,7 @@ def with_spaces(name: str) -> str:
 
 def normalize_name(name: str) -> str:
     """A name normalised for comparison: lower-case words, numbers without leading zeros."""
-    words = normalize("NFC", with_spaces(name).lower())
+    words = with_spaces(name).lower()
     return str(int(words)) if words.isdecimal() and words.isascii() else words
 
 

@@ -2,7 +2,7 @@
 
 The authors' code checks for each statement whether it prefers its image, and counts a pair as right if both do. It
 picks the second image unless the first has more than half of the softmax: on a tie the first statement is wrong and the
-second right. Columns (by position) and folders follow that code (scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
+second right. Folders follow that code (scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def second_of_level(scores: Scores) -> Outcome:
 
 def read_pairs(path: Path, part: str) -> Iterator[Record]:
     """Yield the records: two successive lines make a pair, and each visual pattern is a task of 15 pairs."""
-    rows = read_csv(path, (NUMBER, PATTERN, STATEMENT), by_place=True)
+    rows = read_csv(path, (NUMBER, PATTERN, STATEMENT))
     for first, second in zip_longest(rows[::2], rows[1::2]):
         if second is None or first.text(PATTERN) != second.text(PATTERN):
             raise first.error(f"has no partner of its {PATTERN!r} in the next")

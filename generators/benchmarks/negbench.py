@@ -9,15 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
-from menagerie.generators.benchmarks.photographs import (
-    ItemBenchmark,
-    Photograph,
-    Record,
-    summaries_by_task,
-)
-from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, summaries_by_task
+from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.benchmarks.retrieval import Retrieval, caption_records
-from menagerie.generators.sources.kept_out import COCO, PhotographId, file_numbers
+from menagerie.generators.sources.kept_out import COCO, file_numbers
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import read_csv
 
@@ -34,8 +29,10 @@ class NegBench(ItemBenchmark):
     """Multiple choice. Items list the true caption first; officially, of equal scores the first in the file's order
     wins."""
 
-    places: Mapping[str, int]
-    """For each record, the position of its true caption in the file."""
+    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
+        """The tag of each record is the position of its true caption in the file."""
+        super().__init__(name, folder, records, place)
+        self.places = {record.name: int(record.tags[0]) for record in records}
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item: officially right if no caption before the true one in the file scores as high or higher, and
@@ -49,38 +46,28 @@ class NegBench(ItemBenchmark):
         return summaries_by_task(items, outcomes, lambda item: item.task.partition(" ")[0])
 
 
-def build(place: Place) -> NegBench:
-    """Build the benchmark; each record has its true caption first."""
-    records, places = [], {}
-    for name, file in FILES.items():
-        columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
-        for number, row in enumerate(read_csv(place.path(file), columns), start=1):
-            template, options = row.text("correct_answer_template"), [row.text(option) for option in OPTIONS]
-            if template not in TEMPLATES:
-                raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
-            places[f"{name} {number}"] = true = row.whole_number("correct_answer", len(OPTIONS) - 1)
-            texts, image = (options.pop(true), *options), row.file_name("image_path")
-            records.append(Record(f"{name} {number}", f"{name} {template}", (Photograph(image),), texts, image))
-    made = NegBench("negbench", IMAGES, records, place)
-    made.places = places
-    return made
+def read_choices(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records of a file, each with its true caption first."""
+    columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
+    for number, row in enumerate(read_csv(path, columns), start=1):
+        template, options = row.text("correct_answer_template"), [row.text(option) for option in OPTIONS]
+        if template not in TEMPLATES:
+            raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
+        true, image = row.whole_number("correct_answer", len(OPTIONS) - 1), row.file_name("image_path")
+        texts = (options.pop(true), *options)
+        yield Record(f"{part} {number}", f"{part} {template}", (Photograph(image),), texts, image, (str(true),))
 
 
-def negbench_photographs(path: Path) -> Iterator[PhotographId]:
-    """The COCO photographs in an annotation file; none for VOC2007's file."""
-    rows = [] if path.name == Path(FILES["voc2007"]).name else read_csv(path, ("image_path",))
-    return file_numbers(COCO, path, (row.text("image_path") for row in rows))
-
-
-BENCHMARK = BenchmarkSpec(
-    name="negbench",
+BENCHMARK = benchmark_of_files(
+    "negbench",
+    FILES,
+    read_choices,
+    IMAGES,
+    kind=NegBench,
+    shows=lambda path, images: file_numbers(COCO, path, images if path.name == Path(FILES["coco"]).name else ()),
     about="four captions, of which some deny what is shown",
-    files=tuple(FILES.values()),
-    images=(IMAGES,),
     source="github.com/m1k2zoo/negbench (links in its README); images of COCO val2017 and VOC2007 in one folder",
     licence="MIT; images: see COCO and VOC",
-    build=build,
-    photographs=negbench_photographs,
     counts={"coco": 5914, "voc2007": 5031},
     published={
         "CLIP ViT-B/32, OpenAI": {

@@ -102,7 +102,7 @@ class PhotographBenchmark(Benchmark):
         """Yield everything that decides a result except pixels: records, and the sizes of image files in bytes."""
         yield from (repr(record[:-1]) for record in self.records)  # without tags, which change no score
         for name in sorted(set(map(self.reader.file_of, image_names(self.records)))):
-            yield f"{name} {self.files.place(name).path.stat().st_size}"
+            yield f"{name} {self.files.place(name).stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         return self.files.read(numbers)

@@ -12,18 +12,16 @@ ones exchange the textures; scoring is strict. The authors score only a tenth of
 here all are scored. The number of images isn't known for sure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from reprlib import repr as shown
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_shuffled
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import benchmark_of_files
-from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_csv
 
-FOLDER = "pug_spar"  # as unpacked, images beside the table; images may also be in a folder of their own
-TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
+FOLDER = "pug_spar"  # as unpacked, images beside the table
 ABSENT, DEFAULT = "blank", "default"
 WORLD, ANIMALS = "world_name", ("character_name", "character2_name")
 POSITIONS = ("character1_pos", "character2_pos")
@@ -44,10 +42,6 @@ class PugSpar(ItemBenchmark):
 
     figures = ()
 
-    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """See `ItemBenchmark`; images may also be in a folder of their own."""
-        super().__init__(name, IMAGES if place.path(IMAGES).is_dir() else folder, records, place)
-
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""
         return first_of_shuffled(scores, item.record)
@@ -66,12 +60,7 @@ def read_spar(path: Path, part: str) -> Iterator[Record]:
         if (task := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
             image = row.text("filename")
             texts = template.format(a, first, b, second), template.format(b, first, a, second)
-            yield Record(f"{task} {image}", task, (Photograph(image),), texts, animals_key(a, b))
-
-
-def animals_key(a: str, b: str) -> str:
-    """Pictures of the same two animals form a cluster."""
-    return " + ".join(sorted((a, b)))
+            yield Record(f"{task} {image}", task, (Photograph(image),), texts, " + ".join(sorted((a, b))))
 
 
 def known_values(row: FileRow, columns: tuple[str, str]) -> tuple[str, str]:
@@ -91,7 +80,7 @@ def cell(row: FileRow, column: str) -> str:
 
 BENCHMARK_PUG_SPAR = benchmark_of_files(
     "pug-spar",
-    {"": TABLE},
+    {"": f"{FOLDER}/labels.csv"},
     read_spar,
     FOLDER,
     kind=PugSpar,
@@ -112,7 +101,7 @@ def read_spare(path: Path, part: str) -> Iterator[Record]:
         if a != b and first != second:
             image, world = f"{row.text(WORLD)}/{row.text('filename')}", row.text(WORLD)
             texts = (f"{first} {a} and {second} {b}", f"{second} {a} and {first} {b}")
-            yield Record(image, world, (Photograph(image),), texts, animals_key(a, b))
+            yield Record(image, world, (Photograph(image),), texts, " + ".join(sorted((a, b))))
 
 
 BENCHMARK_PUG_SPARE = benchmark_of_files(

@@ -7,7 +7,7 @@ have, has other images, so its figures differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
@@ -65,21 +65,13 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
 
 def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     """The images and captions in a file, whose name tells which of the `forms` it has."""
-    if path.name == Path(forms[0]).name:
-        state = path.stat()
-        return list(karpathy_images(path.resolve(), state.st_size, state.st_mtime_ns))
-    return [(entry.file_name("image"), entry.texts("caption")) for entry in read_entries(path, list)]
-
-
-@lru_cache(maxsize=2)
-def karpathy_images(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
-    """The test split in Karpathy's file, which is large: retrieval and word orders read it only once. `size` and
-    `changed` (time of the last change) tell versions of it apart in the cache."""
+    if path.name != Path(forms[0]).name:
+        return [(entry.file_name("image"), entry.texts("caption")) for entry in read_entries(path, list)]
     entries = [entry for entry in read_json_object(path).rows("images") if entry.text("split") == SPLIT]
-    return tuple(
+    return [
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.rows("sentences")))
         for entry in entries
-    )
+    ]
 
 
 def karpathy(

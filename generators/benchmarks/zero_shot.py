@@ -12,7 +12,7 @@ ImageNet-AO (Abbasi et al. 2023) has pictures of objects with unusual attributes
 The layout of its files isn't known for sure; here they are in folders named "attribute_object".
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,6 @@ from menagerie.generators.benchmarks.photographs import Photograph, Record, macr
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.nearby import found_instead, is_webdataset
 from menagerie.generators.sources.place import Place
 
 FOLDER = "zero_shot"
@@ -52,16 +51,17 @@ class ZeroShot(MatrixBenchmark):
     measures = MEASURES
 
     def __init__(self, name: str, folder: str, sets: Sequence[ImageSet], place: Place) -> None:
-        """See `PhotographSet`; the images of `sets` are below `folder`."""
+        """See `PhotographBenchmark`; the images of `sets` are below `folder`."""
         super().__init__(name, folder, [record for one in sets for record in one.records], place)
         here = set(self.records)
         self.pools = [self._pool(one, tuple(r for r in one.records if r in here), place) for one in sets]
 
     def _pool(self, images: ImageSet, records: tuple[Record, ...], place: Place) -> Pool:
-        texts = tuple(
-            tuple(Caption(text, place.parse(text)) for text in phrasings(name, images.templates))
+        phrased = (
+            [" ".join(template.replace(SLOT, name).split()) for template in images.templates]
             for name in images.classes.values()
         )
+        texts = tuple(tuple(Caption(text, place.parse(text)) for text in its) for its in phrased)
         places = {key: column for column, key in enumerate(images.classes)}
         pairs = tuple((row, places[record.cluster]) for row, record in enumerate(records))
         return Pool(images.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
@@ -90,19 +90,14 @@ def build(place: Place) -> ZeroShot:
 
 
 def set_in(folder: Path) -> ImageSet:
-    if is_webdataset(folder):
-        raise UserError(f"{found_instead(folder)}: move it out of {folder.parent} first")
     classes, listed = folder_classes(folder), folder / "templates.txt"
     templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
-    return ImageSet(folder.name, tuple(class_records(folder, classes)), classes, templates)
-
-
-def class_records(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
-    """Yield the images of a set, class by class."""
-    for name in classes:
-        for file in class_images(folder / name):
-            photograph = Photograph(f"{folder.name}/{name}/{file}")
-            yield Record(f"{name}/{file}", folder.name, (photograph,), (name,), name)
+    records = (
+        Record(f"{name}/{file}", folder.name, (Photograph(f"{folder.name}/{name}/{file}"),), (name,), name)
+        for name in classes
+        for file in class_images(folder / name)
+    )
+    return ImageSet(folder.name, tuple(records), classes, templates)
 
 
 def class_images(folder: Path) -> list[str]:
@@ -121,11 +116,6 @@ def read_templates(path: Path) -> list[str]:
     if bare := next((template for template in templates if SLOT not in template), None):
         raise UserError(f"{path} has a template without {SLOT}: {bare[:80]!r}; put it where the class belongs")
     return templates
-
-
-def phrasings(name: str, templates: Sequence[str]) -> Iterator[str]:
-    """Yield the name of a class in all templates."""
-    return (" ".join(template.replace(SLOT, name).split()) for template in templates)
 
 
 BENCHMARK = BenchmarkSpec(

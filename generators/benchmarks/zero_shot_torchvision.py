@@ -16,7 +16,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import RawImages, raw_image_names, raw_labels
+from menagerie.generators.sources.raw_images import RawImages, raw_records
 from menagerie.generators.sources.rows import is_text, read_foreign_bytes, read_json_object
 
 FOLDER = "torchvision"
@@ -69,12 +69,12 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
 def raw(root: Path, file: str, classes: str, labels: str = "", header: int = 0, first: int = 0) -> Labelled:
     """Read raw images. `classes` is the file of their classes' names, or the set whose names CLIP knows. Their labels
     are before each image, or behind `header` bytes of the file `labels`, and count from `first`."""
-    names, path = raw_image_names(root, file), root / (labels or file)
-    numbers = [label - first for label in read_foreign_bytes(path)[header:]] if labels else raw_labels(root, file)
-    if len(numbers) != len(names):
-        raise UserError(f"{path} has {len(numbers)} labels for {len(names)} images; get it again")
+    images = raw_records(root / file, file)
+    content = read_foreign_bytes(root / labels)[header:] if labels else images["lead"][:, -1].tolist()
+    if len(content) != len(images):
+        raise UserError(f"{root / labels} has {len(content)} labels for {len(images)} images; get it again")
     called = clip_names()["classes"].get(classes) or read_list(root / classes)
-    return Labelled(called, list(zip(names, numbers, strict=True)))
+    return Labelled(called, [(f"{file}#{number}", label - first) for number, label in enumerate(content)])
 
 
 def food101(root: Path) -> Labelled:

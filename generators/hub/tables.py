@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import Unreadable, check_accessible, check_regular, files_below, parse_json, read_json
-from menagerie.generators.sources.rows import FileRow
+from menagerie.envs.core.reading import check_accessible, check_regular, files_below, parse_json, read_json
+from menagerie.generators.sources.rows import FileRow, reading_foreign
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,10 +73,8 @@ def saved_state(path: Path) -> dict[str, Any]:
     selects rows of."""
     if not path.is_file():
         return {}
-    try:
+    with reading_foreign(path):
         state = read_json(path, dict[str, Any])
-    except Unreadable as error:
-        raise UserError(f"{error}; get the folder again") from error
     if any(state.get(key) for key in ("_indices_files", "_indices_data_files")):
         raise UserError(f"{path} selects rows by a list of indices; save it with save_to_disk of a newer datasets")
     return state
@@ -109,7 +107,10 @@ def read_hub_table(table: HubTable, columns: Sequence[str]) -> Iterator[FileRow]
             classes, there = column_classes(schema, path), [name for name in columns if name in schema.names]
             for batch in read(there):
                 for row in batch.to_pylist():
-                    yield FileRow(path, f"row {number}", {key: name_class(row[key], classes.get(key)) for key in there})
+                    for key, names in classes.items():
+                        if type(value := row.get(key)) is int and 0 <= value < len(names):
+                            row[key] = names[value]
+                    yield FileRow(path, f"row {number}", row)
                     number += 1
 
 
@@ -158,18 +159,9 @@ def read_batches(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
 
 def column_classes(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
     """The names of classes by column, as `datasets` records them in a file."""
-    try:
-        content = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"), f"what {path} notes of its columns")
-    except Unreadable as error:
-        raise UserError(f"{error}; get it again") from error
+    content = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"), f"what {path} notes of its columns")
     for key in ("info", "features"):
         content = content.get(key) if isinstance(content, dict) else None
     columns = content.items() if isinstance(content, dict) else ()
     noted = [(name, column.get("names")) for name, column in columns if isinstance(column, dict)]
     return {name: names for name, names in noted if isinstance(names, list)}
-
-
-def name_class(value: Any, classes: list[str] | None) -> Any:
-    """Replace a class number by the name of its class; other values stay as they are."""
-    known = classes is not None and type(value) is int and 0 <= value < len(classes)
-    return classes[value] if known and classes else value

@@ -8,21 +8,26 @@ in `nshards.txt`. A sample is an image and, in KEY.cls, the number of its class,
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from reprlib import repr as shown
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import open_file
-from menagerie.generators.benchmarks.class_folders import first_names, read_list
+from menagerie.generators.benchmarks.class_folders import read_list
 from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
-from menagerie.generators.sources.nearby import CLASSES
 from menagerie.generators.sources.rows import FileRow, read_foreign_text
-from menagerie.generators.sources.shard import IMAGES, Member, group_by_sample, list_members
+from menagerie.generators.sources.shard import IMAGES, group_by_sample, list_members
 
-TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
+CLASSES, TEMPLATES = "classnames.txt", "zeroshot_classification_templates.txt"
+TYPE, NUMBER = "dataset_type.txt", "nshards.txt"
 OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark treats all other types as classification
 LONGEST = 20  # bytes of a class number
+
+
+def is_webdataset(folder: Path) -> bool:
+    """Whether a folder is a webdataset of CLIP_benchmark with classes."""
+    return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
 
 
 def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
@@ -45,9 +50,7 @@ def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
             pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
             images[number] += 1
         if bare := [name for number, name in enumerate(names) if not images[number]]:
-            raise UserError(
-                f"{folder / split} has no images of {first_names(bare)}; get it again, or name another --split"
-            )
+            raise UserError(f"{folder / split} has no images of {shown(bare)}; get it again, or name another --split")
         if len(names) < 2:
             raise UserError(f"{folder / CLASSES} has one class, and choosing needs at least 2")
         classes = [f"{k}\t{name}" for k, name in enumerate(names)]
@@ -78,19 +81,15 @@ def read_samples(shard: Path, refused: Counter[str]) -> Iterator[FileRow]:
             if not ending or "cls" not in files:
                 refused["a sample without " + ("a class" if ending else "an image")] += 1
                 continue
-            label, image = (read_member(file, files[kind]) for kind in ("cls", ending))
-            yield FileRow(
-                shard, key, {"image": image, "ending": ending, "cls": label[:LONGEST].decode(errors="replace")}
-            )
-
-
-def read_member(file: BinaryIO, member: Member) -> bytes:
-    file.seek(member.offset)
-    return file.read(member.size)
+            content = {"ending": ending}
+            for kind, (offset, size) in (("cls", files["cls"]), ("image", files[ending])):
+                file.seek(offset)
+                content[kind] = file.read(size)
+            yield FileRow(shard, key, content)
 
 
 def class_of(row: FileRow, names: list[str]) -> int:
-    text = row.content["cls"].strip()
+    text = row.content["cls"][:LONGEST].decode(errors="replace").strip()
     if not (text.isascii() and text.isdecimal() and int(text) < len(names)):
         raise row.error(f"has a class that is no number below {len(names)}: {text!r}")
     return int(text)

@@ -15,8 +15,7 @@ from menagerie.generators.hub.forms import FORMS, HubForm, part_in
 from menagerie.generators.hub.pictures import PictureFolder
 from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
 from menagerie.generators.hub.tables import HubTable, hub_columns, read_hub_table, tables_in
-from menagerie.generators.hub.webdataset import import_webdataset
-from menagerie.generators.sources.nearby import is_webdataset
+from menagerie.generators.hub.webdataset import import_webdataset, is_webdataset
 
 SPLIT = "test"  # the split that is read if there are several
 # Splits that are no tests: "train", "validation", "winoground-dev".
@@ -55,8 +54,6 @@ def select_tables(tables: Sequence[HubTable], form: HubForm, split: str) -> list
     if not taken or (len(taken) > 1 and not form.parts):
         names = ", ".join(table.name for table in taken or tables)
         raise UserError(f"{tables[0].files[0].parent} has {names}; name one with --split, or the folder of one table")
-    if other := next((table for table in taken if not set(form.columns) <= set(hub_columns(table))), None):
-        raise UserError(f"{other.files[0]} has other columns than {form.benchmark} has; name the folder of one table")
     return taken
 
 

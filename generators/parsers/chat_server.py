@@ -1,13 +1,7 @@
-"""Requests to a server of the OpenAI chat-completions protocol, repeated if it is busy, slow or can't be reached.
+"""Requests to a server of the OpenAI chat-completions protocol, repeated if it is busy, slow or can't be reached."""
 
-One limit of time holds for all of a request: the look-up of the server's name, the connection, every part of the
-answer.
-"""
-
-import contextlib
 import http.client
 import json
-import math
 import os
 import random
 import threading
@@ -16,7 +10,6 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -29,6 +22,7 @@ LARGEST_ERROR = 500  # bytes that are read of what comes with an error
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 HOPELESS = {401: "it refuses the key", 403: "it forbids this", 404: "it has no such model or path"}
 LONGEST_WAIT = 120  # seconds that a server may ask for (Retry-After); if it asks for more, the request fails
+STRANGE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)  # of other JSON
 FIRST_WAIT = 0.5  # seconds before the first repetition; each wait is twice the one before
 
 
@@ -47,13 +41,11 @@ class _Busy(Exception):
     """Raised for an answer after which the same request may succeed."""
 
 
-class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Takes an answer of any status as it is. Redirections aren't followed, as that would send the key elsewhere."""
+class _NoRedirection(urllib.request.HTTPRedirectHandler):
+    """Makes an error of a redirection, which would send the key elsewhere."""
 
-    def http_response(self, request: Any, response: Any) -> Any:
-        return response
-
-    https_response = http_response
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 @dataclass
@@ -78,7 +70,7 @@ class ChatServer:
             )
         self.counts: Counter[str] = Counter()
         """Numbers of requests, of repeated ones, and of tokens in and out."""
-        self._opener = urllib.request.build_opener(_AnyStatus)  # by the proxies of the environment as it is now
+        self._opener = urllib.request.build_opener(_NoRedirection)  # by the proxies of the environment as it is now
         self._lock = threading.Lock()
         self._not_before = 0.0  # no thread sends before this time
         self._gap = 60 / self.per_minute if self.per_minute else 0.0
@@ -98,11 +90,14 @@ class ChatServer:
             self._count(requests=1, repeated=int(attempt > 0))
             wait = FIRST_WAIT * 2**attempt * random.uniform(0.75, 1.25)  # threads shouldn't repeat at once
             try:
-                reply = protocol(self._send(body), read)
+                reply = read(parse_json(self._send(body), "it"))
             except _Busy as error:
                 problem = str(error)
-            except (OSError, http.client.HTTPException, ValueError) as error:  # gone, too slow, cut off, no JSON
-                problem = f"{failure_kind(error)}: {error}"
+            except (OSError, http.client.HTTPException) as error:
+                slow = isinstance(getattr(error, "reason", error), TimeoutError)
+                problem = f"{'timeout' if slow else 'connection'}: {error}"
+            except STRANGE as error:
+                problem = f"no protocol: it answers otherwise ({type(error).__name__}: {error})"
             else:
                 self._count(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
                 return reply
@@ -123,77 +118,37 @@ class ChatServer:
     def _send(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
         request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
-        response, content = self._exchange(request)
-        if response.status >= 300:
-            self._refuse(response, content)
-        return content
-
-    def _exchange(self, request: urllib.request.Request) -> tuple[http.client.HTTPResponse, bytes]:
-        """Send a request; returns the answer, read and closed, and its content. Raises `TimeoutError` after `timeout`
-        seconds, also if the server sends a little now and then, and `OSError`, `HTTPException` or `ValueError` for an
-        answer that is cut off, none of HTTP or too large.
-
-        A thread of its own waits for the server, because neither a look-up of a name nor the parts that `http.client`
-        reads line by line can be given a limit.
-        """
-        found: Future[tuple[http.client.HTTPResponse, bytes]] = Future()
-
-        def work() -> None:
-            try:
-                with self._opener.open(request, timeout=self.timeout) as response:
-                    found.set_result((response, read_content(response)))
-            except Exception as error:
-                found.set_exception(error)
-
-        threading.Thread(target=work, daemon=True).start()  # a daemon doesn't delay Ctrl-C
+        content, end = b"", time.monotonic() + self.timeout
         try:
-            return found.result(self.timeout)
-        except TimeoutError as error:
-            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from error
+            with self._opener.open(request, timeout=self.timeout) as response:
+                while part := response.read1(LARGEST):  # a server may send a little now and then, for ever
+                    content += part
+                    if time.monotonic() > end or len(content) > LARGEST:
+                        raise TimeoutError(f"no whole answer within {self.timeout:g} s and {LARGEST >> 20} MB")
+            return content
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refusal(error) from error
 
-    def _refuse(self, error: http.client.HTTPResponse, content: bytes) -> None:
-        """Raise for an HTTP error: `_Busy` if the request should be repeated."""
-        said = " ".join(content.decode(errors="replace").split()) or "it says no more"
-        wait = retry_after(error.headers.get("Retry-After"))
-        if error.status in HOPELESS or error.status < 400:
-            why = HOPELESS.get(error.status, "it leads elsewhere")
-            raise UserError(f"the server {self.url} answers {error.status}, {why}; correct url, model or key ({said})")
-        if error.status not in BUSY:
-            raise Rejected(f"HTTP {error.status}: {said}")
-        if wait and wait > LONGEST_WAIT:
-            raise NoAnswer(f"HTTP {error.status}: it requests to wait {wait:.0f} s")
-        if wait:
-            with self._lock:
-                self._not_before = max(self._not_before, time.monotonic() + wait)
-        raise _Busy(f"HTTP {error.status}: {said}")
+    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
+        """What an HTTP error is to raise: `_Busy` if the request should be repeated."""
+        said = " ".join(error.read(LARGEST_ERROR).decode(errors="replace").split()) or "it says no more"
+        if error.code in HOPELESS or error.code < 400:
+            why = HOPELESS.get(error.code, "it leads elsewhere")
+            return UserError(f"the server {self.url} answers {error.code}, {why}; correct url, model or key ({said})")
+        if error.code not in BUSY:
+            return Rejected(f"HTTP {error.code}: {said}")
+        asked = error.headers.get("Retry-After", "")
+        wait = int(asked) if asked.isdecimal() else 0  # its other form, a date, is passed over
+        if wait > LONGEST_WAIT:
+            return NoAnswer(f"HTTP {error.code}: it requests to wait {wait} s")
+        with self._lock:
+            self._not_before = max(self._not_before, time.monotonic() + wait)
+        return _Busy(f"HTTP {error.code}: {said}")
 
     def _count(self, **numbers: int) -> None:
         with self._lock:
             self.counts.update(numbers)
-
-
-def read_content(response: http.client.HTTPResponse) -> bytes:
-    """The whole content of an answer, or the beginning of an error's, if it comes."""
-    fine = response.status < 300
-    try:
-        content = response.read(LARGEST + 1 if fine else LARGEST_ERROR)
-    except (OSError, http.client.HTTPException):
-        if fine:
-            raise
-        content = b""
-    if fine and len(content) > LARGEST:
-        raise ValueError(f"an answer of more than {LARGEST >> 20} MB")
-    if fine and response.length:  # `read` doesn't check the length
-        raise http.client.IncompleteRead(content, response.length)
-    return content
-
-
-def protocol(body: bytes, read: Callable[[Mapping[str, Any]], Read]) -> Read:
-    """Return what `read` makes of the server's JSON. Raises `ValueError` if the JSON doesn't follow the protocol."""
-    try:
-        return read(parse_json(body, "it"))
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise ValueError(f"an answer that isn't of the protocol ({type(error).__name__}: {error})") from error
 
 
 def key_in(variable: str) -> str:
@@ -203,17 +158,3 @@ def key_in(variable: str) -> str:
     if variable and not (key and key.isascii() and key.isprintable()):  # else the error about the header would show it
         raise UserError(f"the environment has no {variable} that is a key, of plain letters in one line; set it")
     return key
-
-
-def failure_kind(error: Exception) -> str:
-    """The kind of a failed request: "timeout", "connection" or "no protocol"."""
-    reason = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(reason, TimeoutError):
-        return "timeout"
-    return "no protocol" if isinstance(reason, ValueError) else "connection"
-
-
-def retry_after(text: str | None) -> float | None:
-    """The seconds in a Retry-After header; None if there are none, as in the header's other form, a date."""
-    with contextlib.suppress(ValueError, TypeError):
-        return seconds if 0 <= (seconds := float(text)) < math.inf else None

@@ -30,20 +30,7 @@ JOINED = {"cc", "conj", "punct", "hyph"}
 # Nouns that belong to a relation and are no objects, as in "on the left of X".
 SIDES = {"left", "right", "top", "bottom", "front", "back", "side", "middle", "center", "centre", "edge", "rear"}
 # "a group of X" is one object; "a photo of X" is X.
-AMOUNTS = {
-    "group",
-    "bunch",
-    "couple",
-    "pair",
-    "herd",
-    "flock",
-    "crowd",
-    "piece",
-    "slice",
-    "stack",
-    "pile",
-    "row",
-}
+AMOUNTS = {"group", "bunch", "couple", "pair", "herd", "flock", "crowd", "piece", "slice", "stack", "pile", "row"}
 PICTURES = {"photo", "picture", "image", "photograph", "closeup", "shot", "view"}
 BE = {"is", "are", "was", "were", "be", "been", "being"}
 SUBJECTS = {"nsubj", "nsubjpass"}

@@ -83,16 +83,11 @@ class ReadGraphs:
         self.source, self.seed = source, seed
         self.known: Mapping[str, Object] = dict(phrases(words)) if source.moved_attributes else {}
         self.parser: CaptionParser | None = None if source.graphs == GENERATOR else open_parser(source.graphs, parses)
-        self._read: dict[str, SceneGraph] = {}
 
     def __call__(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """Return the graph that models read for a caption. `graph` is the generator's."""
-        if caption not in self._read:
-            self._read[caption] = self.noisy(caption, self.parser(caption) if self.parser else graph)
-        return self._read[caption]
-
-    def noisy(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """Return the graph with the errors that are drawn for this caption."""
+        """Return the graph that models read for a caption, with the errors that are drawn for it. `graph` is the
+        generator's."""
+        graph = self.parser(caption) if self.parser else graph
         if share := self.source.moved_attributes:
             random = generator(self.seed, "moved attributes", caption)
             graph = with_moved_attributes(graph, share, self.known, random)

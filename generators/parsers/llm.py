@@ -75,14 +75,6 @@ def caption_message(caption: str) -> dict[str, str]:
     return {"role": "user", "content": f"Caption: {caption}"}
 
 
-def correction(answer: str, problem: str) -> list[dict[str, str]]:
-    """Make the messages after an unusable answer: the answer, shortened if it is long, and the problem with it."""
-    return [
-        {"role": "assistant", "content": answer[:MOST_REPEATED]},
-        {"role": "user", "content": AGAIN.format(problem=problem)},
-    ]
-
-
 def read_graph(text: str) -> SceneGraph:
     """Read the graph from an answer. Raises `NotAGraph` unless it has one JSON object of the form that the prompt
     describes, between the marks."""
@@ -178,7 +170,8 @@ class LanguageModel:
                 problem = f"cut off: it hasn't ended after {self.options.tokens} tokens" if reply.cut else str(error)
                 if not reply.text:  # nothing to send back
                     break
-                messages = [*messages, *correction(reply.text, problem)]
+                messages.append({"role": "assistant", "content": reply.text[:MOST_REPEATED]})
+                messages.append({"role": "user", "content": AGAIN.format(problem=problem)})
         return Parsed(caption, None, problem)
 
 

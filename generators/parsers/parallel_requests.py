@@ -27,34 +27,17 @@ class ParallelRequests:
 
     def each(self, ask: Callable[[Question], Outcome], questions: Sequence[Question]) -> Iterator[Outcome]:
         """Call `ask` for each question, in threads, and yield each result as soon as it is there. If `ask` raises,
-        nothing more is begun; results of what was begun are yielded before that error is raised."""
-        errors: list[Exception] = []
-        ended, room = threading.Event(), threading.Semaphore(2 * self.at_once)
+        nothing more is sent."""
 
-        def begun() -> Iterator[Question]:
-            for question in questions:  # maybe millions, of which the pool would queue all at once
-                room.acquire()
-                if ended.is_set():
-                    return
-                yield question
-
-        def attempt(question: Question) -> list[Outcome]:
+        def attempt(question: Question) -> Outcome:
             try:
-                return [] if ended.is_set() else [ask(question)]
-            except Exception as error:
-                errors.append(error)
-                ended.set()
-                return []
+                return ask(question)
+            except Exception:
+                self.stopped.set()
+                raise
 
-        threads = ThreadPool(min(self.at_once, len(questions)) or 1)  # daemons, which don't delay Ctrl-C
-        try:
-            for outcomes in threads.imap_unordered(attempt, begun()):
-                room.release()
-                yield from outcomes
-            if errors:
-                raise errors[0]
-        finally:
-            ended.set()
-            room.release()
-            threads.terminate()
-            self.stopped.set()
+        with ThreadPool(min(self.at_once, len(questions)) or 1) as threads:  # daemons, which don't delay Ctrl-C
+            try:
+                yield from threads.imap_unordered(attempt, questions)
+            finally:
+                self.stopped.set()

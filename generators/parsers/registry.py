@@ -54,19 +54,13 @@ def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = 
 def read_parser(text: str) -> tuple[ParserSpec, Any]:
     """Read a parser's spec and its options from "NAME:OPTION=VALUE,OPTION=VALUE". Doesn't make the parser."""
     name, _, given = text.partition(":")
-    spec = load_parser(name)
-    return spec, options_from(spec, given)
-
-
-def options_from(spec: ParserSpec, text: str) -> Any:
-    """Read a parser's options from a text such as "model=NAME,timeout=30"."""
-    values: dict[str, str] = {}
-    for part in filter(None, text.split(",")):
+    spec, values = load_parser(name), dict[str, str]()
+    for part in filter(None, given.split(",")):
         key, found, value = part.partition("=")
         if not found:
-            raise UserError(f"{part!r} is no option of the parser {spec.name}; write {spec.name}:OPTION=VALUE")
+            raise UserError(f"{part!r} is no option of the parser {name}; write {name}:OPTION=VALUE")
         values[key] = value
-    return build_dataclass(spec.options, values, f"parser {spec.name}", from_text=True)
+    return spec, build_dataclass(spec.options, values, f"parser {name}", from_text=True)
 
 
 def describe() -> str:

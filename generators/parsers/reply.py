@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 BEGIN, END = "<think>", "</think>"  # of a model's thoughts
 APART = ("reasoning", "reasoning_content")  # fields of a message that has them apart
 TEXTS, THOUGHTS = ("text", "output_text"), ("thinking", "reasoning")  # kinds of a content's parts
-MOST_TOKENS = 1 << 53
 ROUNDING = 1e-4  # by which a log-probability may be above 0
 
 
@@ -39,33 +38,20 @@ def read_reply(content: Mapping[str, Any]) -> Reply:
     written = message.get("content") if refused or apart else message["content"]
     parts = written if isinstance(written, list) else [{"type": "text", "text": "" if written is None else written}]
     apart = apart or any(part["type"] in THOUGHTS for part in parts)
-    text = "".join(map(text_of_part, parts))
+    spoken = [part for part in parts if part["type"] not in THOUGHTS]
+    if strange := next((part for part in spoken if part["type"] not in TEXTS), None):
+        raise ValueError(f"a content that is no text: {strange!s:.60}")
+    text = "".join(part["text"] for part in spoken)
     _, end, rest = text.rpartition(END)
     endless = text.lstrip().startswith(BEGIN) and not end
+    usage = content.get("usage") or {}
     return Reply(
         "" if endless else rest,
         bool(end) or endless or apart,
         endless or finish == "length",
         refused,
-        *(number_of_tokens(content, name) for name in ("prompt_tokens", "completion_tokens")),
+        *(int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")),
     )
-
-
-def text_of_part(part: Mapping[str, Any]) -> str:
-    """The text of a part of a content; empty for a thought."""
-    if part["type"] in THOUGHTS:
-        return ""
-    if part["type"] not in TEXTS or not isinstance(part["text"], str):
-        raise ValueError(f"a content that is no text: {part!s:.60}")
-    return part["text"]
-
-
-def number_of_tokens(content: Mapping[str, Any], name: str) -> int:
-    """Return the number of tokens that a server counts under a name; 0 if it gives none."""
-    value = (content.get("usage") or {}).get(name) or 0
-    if type(value) not in (int, float) or not 0 <= value < MOST_TOKENS or value != int(value):
-        raise ValueError(f"{name} is {value!s:.40}")
-    return int(value)
 
 
 def log_probability(value: Any) -> float | None:

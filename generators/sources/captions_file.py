@@ -28,17 +28,13 @@ def parse_file(file: Path, parser: str, out: Path, parses: Path, allow_unanswere
         raise UserError(f"{out} is there already; choose another --out")
     if not is_writable(out.parent):
         raise UserError(f"{out} can't be written; choose another --out")
-    captions, opened = distinct_captions_in(file), open_parser(parser, parses, allow_unanswered)
+    captions = list(dict.fromkeys(captions_in_file(file)))
+    opened = open_parser(parser, parses, allow_unanswered)
     try:
         parse_all(opened, captions)
     except Unanswered as error:
         raise UserError(f"{error}, or take them as one node with --allow-unanswered") from error
     write_text(out, json.dumps({"parsers": [parser_report(opened, captions)]}, indent=1) + "\n")
-
-
-def distinct_captions_in(path: Path) -> list[str]:
-    """The distinct captions of a file, in order (`captions_in_file`)."""
-    return list(dict.fromkeys(captions_in_file(path)))
 
 
 def captions_in_file(path: Path) -> list[str]:

@@ -105,7 +105,11 @@ def read_coco(path: Path) -> list[CocoImage]:
     photographs = read_images(file)
     if not photographs:
         raise UserError(f"{path} has no images; get it again")
-    add_captions(photographs, file)
+    for entry in file.rows("annotations"):
+        identity, text = entry.field("image_id", int, str), entry.text("caption")
+        if identity not in photographs:
+            raise entry.error(f"has an 'image_id' that no image has: {identity!r}")
+        photographs[identity].texts.append(text)
     bare = [photograph.identity for photograph in photographs.values() if not photograph.texts]
     if bare:
         problem = f"has no captions for {len(bare)} of {len(photographs)} images, the first has the 'id' {bare[0]!r}"
@@ -128,15 +132,6 @@ def photograph_numbers(name: str, entry: FileRow) -> tuple[PhotographId, ...]:
     """The numbers of a photograph in COCO and on Flickr, if known; COCO's number is part of the file's name."""
     found = (coco_number(name), flickr_number(entry.content.get("flickr_url")))
     return tuple(number for number in found if number)
-
-
-def add_captions(photographs: dict[int | str, CocoImage], file: FileRow) -> None:
-    """Add each annotation of a file to its image."""
-    for entry in file.rows("annotations"):
-        identity, text = entry.field("image_id", int, str), entry.text("caption")
-        if identity not in photographs:
-            raise entry.error(f"has an 'image_id' that no image has: {identity!r}")
-        photographs[identity].texts.append(text)
 
 
 def open_place(place: Place) -> CocoCaptions:

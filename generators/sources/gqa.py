@@ -40,20 +40,9 @@ def gqa_annotations(entry: FileRow, refused: RefusalCounts, attributes: bool) ->
     related = [
         (key, refused.clean(relation.field("name", str)), relation.field("object", str))
         for key, obj in objects.items()
-        for relation in gqa_relations(obj)
+        for relation in obj.rows("relations")
     ]
     return refused.annotations(phrases, related)
-
-
-def gqa_relations(obj: FileRow) -> list[FileRow]:
-    """The relations of an object, given as a list, as an object of relations (as in the official example), or as a
-    single one."""
-    relations = obj.content.get("relations") or []
-    if isinstance(relations, dict):
-        relations = [relations] if isinstance(relations.get("name"), str) else list(relations.values())
-    if not isinstance(relations, list) or not all(isinstance(relation, dict) for relation in relations):
-        raise obj.error("has 'relations' that are no list of objects")
-    return [FileRow(obj.file, f"{obj.place}.relations[{k}]", relation) for k, relation in enumerate(relations)]
 
 
 SOURCE = SourceSpec(

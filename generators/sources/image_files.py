@@ -17,10 +17,9 @@ from torch import Tensor
 from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import check_size, picture_error, read_upright
-from menagerie.envs.core.records import sha256
 from menagerie.generators.captioned import Indices
-from menagerie.generators.sources.folders import Located, SearchedFolders
-from menagerie.generators.sources.rows import reading_foreign
+from menagerie.generators.sources.folders import SearchedFolders
+from menagerie.generators.sources.rows import read_foreign_bytes
 
 
 class ImageFiles:
@@ -45,8 +44,8 @@ class ImageFiles:
         and `interpolation` are as in `square`. `workers` threads decode.
         """
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
-        self.root, self.names, self.resolution = self.folders.home, names, resolution
-        self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise
+        self.root, self.names, self.resolution = self.folders.folders[0], names, resolution
+        self._places: dict[str, Path] = {}  # of files that lie elsewhere
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = {index: box for index, box in enumerate(boxes or ()) if box is not None}
         self._check()
@@ -57,17 +56,15 @@ class ImageFiles:
     def sizes(self) -> Iterator[str]:
         """Yield a text for each image: its file, the file's size in bytes, and its box."""
         for index, name in enumerate(self.names):
-            yield f"{name} {self.place(name).path.stat().st_size} {self.boxes.get(index, '')}"
+            yield f"{name} {self.place(name).stat().st_size} {self.boxes.get(index, '')}"
 
     def bytes_of(self, index: int) -> int:
         """The size of an image's file."""
-        return self.place(self.file_of(self.names[index])).path.stat().st_size
+        return self.place(self.file_of(self.names[index])).stat().st_size
 
     def digest_of(self, index: int) -> str:
         """Hash of the bytes of an image's file."""
-        path = self.place(self.file_of(self.names[index])).path
-        with reading_foreign(path):
-            return sha256(path).hex()
+        return hashlib.sha256(self._bytes(index)).hexdigest()
 
     def framed(self, resolution: int, squashed: bool, interpolation: str) -> "ImageFiles":
         """The same images, cropped and scaled in another way."""
@@ -80,10 +77,10 @@ class ImageFiles:
         scaled, and the code and libraries that read it."""
         box = self.boxes.get(index)
         reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
-        return hashlib.sha256(repr((self._content(index), *reading)).encode()).hexdigest()
+        return hashlib.sha256(repr((self.digest_of(index), *reading)).encode()).hexdigest()
 
-    def place(self, file: str) -> Located:
-        return self._places.get(file) or Located(self.root, file)
+    def place(self, file: str) -> Path:
+        return self._places.get(file) or self.root / file
 
     @classmethod
     def file_of(cls, name: str) -> str:
@@ -119,28 +116,28 @@ class ImageFiles:
 
     def _open(self, index: int) -> Image.Image:
         """The picture of an image, in RGB."""
-        return read_upright(self.place(self.names[index]).path)
+        return read_upright(self._bytes(index))
 
-    def _content(self, index: int) -> str:
-        """Hash of the bytes of an image."""
-        return self.digest_of(index)
+    def _bytes(self, index: int) -> bytes:
+        """The bytes of an image's file."""
+        return read_foreign_bytes(self.place(self.names[index]))
 
     def _check(self) -> None:
         there, _, problem = self.search(self.folders, self.names)
-        self._places = {name: place for name, place in there.items() if place != (self.root, name)}
+        self._places = {name: path for name, path in there.items() if path != self.root / name}
         if problem:
             raise UserError(f"{problem}; put them there, or name the folder that has them")
 
     @classmethod
-    def search(cls, folders: SearchedFolders, names: Sequence[str]) -> tuple[dict[str, Located], set[str], str]:
-        """The places of the files that exist, the images whose files don't, and a message about them, empty if there
+    def search(cls, folders: SearchedFolders, names: Sequence[str]) -> tuple[dict[str, Path], set[str], str]:
+        """The paths of the files that exist, the images whose files don't, and a message about them, empty if there
         are none; raises for a path outside the folders."""
         files = {name: cls.file_of(name) for name in names}
         there = folders.found(set(files.values()))
         lost = [name for name, file in files.items() if file not in there]
         if not lost:
             return there, set(), ""
-        where = " and ".join(str(place.folder) for place in folders.places(files[lost[0]]))
+        where = " and ".join(str(folder) for folder, _ in folders.places(files[lost[0]]))
         problem = f"{len(lost)} of {len(files)} images are missing in {where}, the first is {lost[0]!r:.200}"
         return there, set(lost), problem
 

@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.spacy_rules import Tagger, spacy_tags
-from menagerie.generators.sources.folders import ITSELF, Given, SearchedFolders
+from menagerie.generators.sources.folders import Given, SearchedFolders
 from menagerie.generators.sources.kept_out import KeptOut
 
 
 def one_node(text: str) -> SceneGraph:
     """Make a graph without parsing: the whole text is one node."""
     return SceneGraph((text,))
-
-
-SETS = ("coco", "gqa", "visual_genome")  # folders of sources
 
 
 @dataclass(frozen=True)
@@ -47,42 +44,20 @@ class Place:
     caption: str = ""
     """Way of making captions, if a source has several (`SourceSpec.recipes`); "" takes the first."""
 
+    def images(self, name: str) -> SearchedFolders:
+        """The folder of images `name`, or the folders given in its place, with those given for paths inside it."""
+        return SearchedFolders(self.root, name, self.folders)
+
     def path(self, name: str) -> Path:
-        """The path of a file or folder: the first existing one of `places`, else the first possible one."""
-        places = self.places(name)
-        return next((place for place in places if place.exists()), places[0])
-
-    def places(self, name: str) -> tuple[Path, ...]:
-        """All paths at which a file or folder may be: in `folders`, or below the root.
-
-        The root may be the own folder of one of `SETS`: then "coco/train2017" is "train2017" in the root.
-        """
-        whole = PurePosixPath(name)
-        for part in map(str, (whole, *whole.parents)):
-            if part in self.folders:
-                return tuple(folder / whole.relative_to(part) for folder in self.folders[part])
-        own = self.root.joinpath(*whole.parts[1:])
-        is_set = len(whole.parts) > 1 and whole.parts[0] in SETS
-        is_own = is_set and not (self.root / whole.parts[0]).exists() and own.exists()
-        return (own if is_own else self.root / name,)
+        """The path of a file or folder: the first that exists of all at which it may be, else the first."""
+        paths = self.images(name).folders
+        return next((path for path in paths if path.exists()), paths[0])
 
     def only(self, name: str) -> Path:
         """The path of a folder whose content is listed; raises if several folders are given for it."""
-        if len(places := self.places(name)) > 1:
-            raise UserError(
-                f"--images {name} is given {len(places)} times; what is in it is listed, so give one folder"
-            )
-        return places[0]
-
-    def images(self, name: str) -> SearchedFolders:
-        """The folder of images `name`, or the folders given in its place, with those given for paths inside it."""
-        within = {
-            PurePosixPath(given).relative_to(name).as_posix(): paths
-            for given, paths in self.folders.items()
-            if PurePosixPath(given).is_relative_to(name)
-        }
-        places = self.places(name)
-        return SearchedFolders(places[0], within if len(places) == 1 else within | {ITSELF: places})
+        if len(paths := self.images(name).folders) > 1:
+            raise UserError(f"--images {name} is given {len(paths)} times; what is in it is listed, so give one folder")
+        return paths[0]
 
     def recipe(self, names: Sequence[str]) -> str:
         """The chosen way of making captions; raises if `names` doesn't have it."""

@@ -11,9 +11,9 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import check_regular, open_file
+from menagerie.envs.core.reading import check_regular
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.rows import read_foreign_bytes, reading_foreign
+from menagerie.generators.sources.rows import reading_foreign
 
 
 class Layout(NamedTuple):
@@ -28,11 +28,6 @@ class Layout(NamedTuple):
     by_column: bool = False
     """Whether each channel is stored column by column, not row by row."""
 
-    @property
-    def length(self) -> int:
-        """Bytes of an image, including those before it."""
-        return self.lead + int(np.prod(self.shape))
-
 
 LAYOUTS: Mapping[str, Layout] = {
     "cifar-10-batches-bin/test_batch.bin": Layout((3, 32, 32), lead=1),
@@ -42,21 +37,17 @@ LAYOUTS: Mapping[str, Layout] = {
 }
 
 
-def raw_image_names(root: Path, file: str) -> list[str]:
-    """The names of the images in a raw file; raises unless its size is that of a whole number of images."""
+def raw_records(path: Path, file: str) -> np.ndarray:
+    """The images ("pixels", as they are stored) in a file with the layout of `file`, and the bytes before each
+    ("lead"); nothing is read yet. Raises unless the file's size is that of a whole number of images."""
     layout = LAYOUTS[file]
-    with reading_foreign(root / file):
-        size = check_regular(root / file)
-    count, rest = divmod(size - layout.header, layout.length)
+    with reading_foreign(path):
+        size = check_regular(path)
+    record = np.dtype([("lead", np.uint8, (layout.lead,)), ("pixels", np.uint8, layout.shape)])
+    count, rest = divmod(size - layout.header, record.itemsize)
     if count < 1 or rest:
-        raise UserError(f"{root / file} has {size} bytes, no whole number of images; get it again")
-    return [f"{file}#{number}" for number in range(count)]
-
-
-def raw_labels(root: Path, file: str) -> list[int]:
-    """The labels of the images in a raw file that stores each before its image (CIFAR's)."""
-    layout = LAYOUTS[file]
-    return list(read_foreign_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
+        raise UserError(f"{path} has {size} bytes, no whole number of images; get it again")
+    return np.memmap(path, record, "r", layout.header, count)
 
 
 class RawImages(ImageFiles):
@@ -67,6 +58,12 @@ class RawImages(ImageFiles):
         file, _, number = name.rpartition("#")
         return file if file in LAYOUTS and number.isdecimal() else name
 
+    def digest_of(self, index: int) -> str:
+        """Hash of the bytes of an image."""
+        if (file := self.file_of(self.names[index])) == self.names[index]:
+            return super().digest_of(index)
+        return hashlib.sha256(f"{LAYOUTS[file]} ".encode() + self._pixels(index).tobytes()).hexdigest()
+
     def _open(self, index: int) -> Image.Image:
         if (file := self.file_of(self.names[index])) == self.names[index]:
             return super()._open(index)
@@ -75,16 +72,7 @@ class RawImages(ImageFiles):
             pixels = pixels.swapaxes(1, 2)
         return Image.fromarray(np.ascontiguousarray(pixels.repeat(3 // len(pixels), 0).transpose(1, 2, 0)))
 
-    def _content(self, index: int) -> str:
-        if (file := self.file_of(self.names[index])) == self.names[index]:
-            return super()._content(index)
-        return hashlib.sha256(f"{LAYOUTS[file]} ".encode() + self._pixels(index).tobytes()).hexdigest()
-
     def _pixels(self, index: int) -> UInt8[np.ndarray, "channels height width"]:
         """An image as the file stores it."""
         file, _, number = self.names[index].rpartition("#")
-        layout = LAYOUTS[file]
-        with open_file(self.place(file).path) as content:
-            content.seek(layout.header + int(number) * layout.length + layout.lead)
-            pixels = content.read(layout.length - layout.lead)
-        return np.frombuffer(pixels, np.uint8).reshape(layout.shape)
+        return raw_records(self.place(file), file)["pixels"][int(number)]

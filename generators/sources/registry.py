@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.envs.core.plugins import Exports
 from menagerie.generators.sources.folders import files_in
-from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
@@ -71,14 +70,10 @@ def state(spec: SourceSpec, place: Place) -> State:
 def problems(spec: SourceSpec, place: Place) -> Iterator[str]:
     """Yield everything that is missing or obviously wrong. At least one folder of images must have some; those in
     `counts` that have any must have the official number."""
-    wanted = [place.path(file) for file in spec.files]
+    yield from (f"there is no {file}" for file in map(place.path, spec.files) if not file.is_file())
     alternatives = [place.path(file) for file in spec.recipes[place.recipe(tuple(spec.recipes))]]
-    lacking = [file for file in wanted if not file.is_file()]
-    yield from (f"there is no {file}" for file in lacking)
     if alternatives and not any(file.is_file() for file in alternatives):
         yield f"there is none of {', '.join(map(str, alternatives))}"
-        lacking += alternatives
-    yield from list(filter(None, map(found_instead, lacking)))[:1]
     folders = [place.path(folder) for folder in spec.image_folders]
     if not any(map(files_in, folders)):
         yield f"there are no images in {' or '.join(map(str, folders))}"

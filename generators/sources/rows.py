@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, decode_json, read_bytes, read_text, split_json
-from menagerie.generators.sources.nearby import found_instead
 
 LONGEST = 300  # characters of a message that quotes a file
 LARGEST = 10**9  # limit of numbers in files
-LONGEST_TEXT = 100_000  # characters of a text in files: no caption is nearly as long, but a damaged file may have one
 MOST_STREAMED = 4 << 30  # bytes of a file whose entries are decoded one by one
 MOST_LITERAL = 100_000  # characters of a cell that is parsed as a list
 # Exceptions of Python for a text that is no literal.
@@ -48,10 +46,10 @@ class FileRow(NamedTuple):
         return value
 
     def text(self, key: str | int) -> str:
-        """The text under `key`, with white space normalised; raises if it is empty or far too long."""
+        """The text under `key`, with white space normalised; raises if it is empty."""
         text = " ".join(self.field(key, str).split())
-        if not 0 < len(text) <= LONGEST_TEXT:
-            raise self.error(f"has a {key!r} of {len(text)} characters, not of 1 to {LONGEST_TEXT}: {shown(text)}")
+        if not text:
+            raise self.error(f"has a {key!r} without a word")
         return text
 
     def file_name(self, key: str | int) -> str:
@@ -66,8 +64,7 @@ class FileRow(NamedTuple):
         values = literal(values) if isinstance(values, str) else values
         enough = isinstance(values, list) and (len(values) == count if count else bool(values))
         if not enough or not all(map(is_text, values)):
-            wanted = f"{count or 'one or more'} texts of 1 to {LONGEST_TEXT} characters"
-            raise self.error(f"has a {key!r} that is no list of {wanted}")
+            raise self.error(f"has a {key!r} that is no list of {count or 'one or more'} texts")
         return tuple(" ".join(text.split()) for text in values)
 
     def number(self, key: str) -> float:
@@ -134,20 +131,11 @@ def read_json_lines(path: Path) -> Iterator[FileRow]:
                 yield check_object(FileRow(path, f"line {number}", decode_json(line.encode(), path)))
 
 
-def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[FileRow]:
-    """The records of a CSV file that has these columns, and perhaps others.
-
-    With `by_place` it must have exactly these columns, in this order; the names in its header are ignored.
-    """
+def read_csv(path: Path, columns: Sequence[str]) -> list[FileRow]:
+    """The records of a CSV file that has these columns, and perhaps others."""
     try:
         reader = csv.DictReader(io.StringIO(read_foreign_text(path), newline=""), strict=True)
         found = reader.fieldnames or ()
-        if by_place and len(found) != len(columns):
-            raise UserError(
-                f"{path} has {len(found)} columns, not {len(columns)}: {shown(found)}; is it the right file?"
-            )
-        if by_place:
-            reader.fieldnames = found = columns
         if missing := [column for column in columns if column not in found]:
             raise UserError(f"{path} has no column {missing[0]!r}, but {shown(found)}; is it the right file?")
         rows = [FileRow(path, f"record {number}", cells) for number, cells in enumerate(reader, start=1)]
@@ -177,7 +165,7 @@ def reading_foreign(path: Path) -> Iterator[None]:
     try:
         yield
     except Unreadable as error:
-        remedy = "get it again" if path.is_file() else found_instead(path) or "name a file that is there"
+        remedy = "get it again" if path.is_file() else "name a file that is there"
         raise UserError(f"{error}; {remedy}") from error
 
 
@@ -190,8 +178,8 @@ def literal(cell: str) -> Any:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text with at least one word and at most `LONGEST_TEXT` characters that can be encoded."""
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT and bool(value.strip()) and writable(value)
+    """Whether a value is a text with at least one word that can be encoded."""
+    return isinstance(value, str) and bool(value.strip()) and writable(value)
 
 
 def writable(text: str) -> bool:

@@ -5,6 +5,7 @@ A sample consists of the files whose names are equal up to the first dot, as in 
 reason.
 """
 
+import contextlib
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -22,11 +23,8 @@ TEXTS = ("txt", "json")
 LARGEST_TEXT = 1 << 20  # bytes of a .txt or .json
 LONGEST = 2000  # characters of a caption
 JPEG_END = b"\xff\xd9"
-HOSTILE = "a path that leads out, a link or a device"
+ODD = "a link or a device"
 TWICE = "a name that was there before"  # perhaps but for capitals or ./
-SECOND = "a second image of a sample"
-DOTTED = "a name with another dot before its ending"
-BEHIND = "an image with other bytes behind its end"
 
 
 class Sample(NamedTuple):
@@ -66,7 +64,7 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
 
 
 def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
-    """The files of a shard by name. Links, devices, and files with unsafe or repeated names are counted as refused."""
+    """The files of a shard by name. Links, devices and files with repeated names are counted as refused."""
     members: dict[str, Member] = {}
     try:
         with tarfile.open(path, "r:", errorlevel=1) as tar:
@@ -77,8 +75,8 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 last = info.offset
                 if info.isdir() or is_system_file(info.name):
                     continue
-                if is_hostile(info):
-                    refused[HOSTILE] += 1
+                if not info.isreg() or info.issparse() or not writable(info.name):
+                    refused[ODD] += 1
                 elif info.name in members:
                     refused[TWICE] += 1
                 else:
@@ -91,27 +89,14 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
     return members
 
 
-def is_hostile(info: tarfile.TarInfo) -> bool:
-    """Whether a member isn't a plain file inside the folder to which the shard would be unpacked."""
-    parts = info.name.replace("\\", "/").split("/")
-    plain = info.isreg() and not info.issparse() and info.size >= 0
-    return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
-
-
 def group_by_sample(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
-    """The files of each sample by lower-case ending; of two with one ending the second is counted as refused, and so
-    are further images of a sample."""
+    """The files of each sample by lower-case ending; of two with one ending the second is counted as refused."""
     samples: dict[str, dict[str, Member]] = {}
     for name, member in members.items():
         folder, slash, file = name.removeprefix("./").rpartition("/")
         key, dot, ending = file.partition(".")
-        if ending.lower().endswith(tuple(f".{kind}" for kind in IMAGES)):
-            refused[DOTTED] += 1
-        elif dot:
-            files = samples.setdefault(folder + slash + key, {})
-            if files.setdefault(ending.lower(), member) is not member:
-                refused[TWICE] += 1
-    refused.update(SECOND for files in samples.values() for _ in [ending for ending in IMAGES if ending in files][1:])
+        if dot and samples.setdefault(folder + slash + key, {}).setdefault(ending.lower(), member) is not member:
+            refused[TWICE] += 1
     return samples
 
 
@@ -120,8 +105,11 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
         raise Refusal("no image")
-    described = {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files}
-    about = read_about(described["json"]) if "json" in described else {}
+    about, described = None, {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files}
+    with contextlib.suppress(Unreadable):
+        about = parse_json(described.get("json", "{}"), "a .json")
+    if not isinstance(about, dict):
+        raise Refusal("a .json that is no JSON object")
     text = described.get("txt", about.get("caption"))
     check_image(file, image)
     number = flickr_number(about.get("url"))
@@ -137,17 +125,6 @@ def read_member_text(file: Any, member: Member) -> str:
         return decode_text(file.read(member.size))
     except ValueError:
         raise Refusal("a text that isn't UTF-8") from None
-
-
-def read_about(text: str) -> dict[str, Any]:
-    """Read the object in a .json file; raises `Refusal`."""
-    try:
-        about = parse_json(text, "a .json")
-    except Unreadable:
-        about = None
-    if not isinstance(about, dict):
-        raise Refusal("a .json that is no JSON object")
-    return about
 
 
 def read_caption(text: object) -> str:
@@ -170,9 +147,8 @@ def check_image(file: Any, member: Member) -> None:
     content = file.read(member.size)
     try:
         with open_picture(content) as picture:
-            # A thumbnail before the pixels may have an end mark of its own.
-            pixels = picture.fp.tell() if picture.format == "JPEG" else 0
+            form = picture.format
     except Exception:  # decoders raise exceptions of many types
         raise Refusal("an image that is foreign, damaged, too large or too long") from None
-    if picture.format == "JPEG" and JPEG_END not in content[-1024:]:
-        raise Refusal(BEHIND if JPEG_END in content[pixels:] else "an image that is torn off")
+    if form == "JPEG" and JPEG_END not in content[-1024:]:
+        raise Refusal("an image that is torn off, or has much behind its end")

@@ -11,16 +11,15 @@ import numpy as np
 from jaxtyping import Int64
 
 from menagerie.envs.core.progress import progress_bars
-from menagerie.envs.core.reading import Inaccessible, check_regular, read_text
+from menagerie.envs.core.reading import Inaccessible, Unreadable, check_regular, read_text
 from menagerie.envs.core.records import unseal, write_record
 from menagerie.generators.sources.rows import reading_foreign
 from menagerie.generators.sources.shard import Sample, read_shard
 from menagerie.generators.sources.texts import Texts
 
-VERSION = 3  # of the index's content: raise it when other samples are accepted or refused
+VERSION = 4  # of the index's content: raise it when other samples are accepted or refused
 FOLDER = ".index"
 THREADS = 8  # reading headers mostly waits for the disk
-WRONG = (ValueError, KeyError, TypeError, AttributeError, OverflowError)  # of a file that is no index
 
 
 class Index(NamedTuple):
@@ -38,9 +37,7 @@ class Index(NamedTuple):
 
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> "Index":
-        """Make an index from columns, which are faster to save than rows. Raises one of `WRONG` for others."""
-        if len({len(saved[name]) for name in Sample._fields}) > 1:
-            raise ValueError("its columns differ in length")
+        """Make an index from columns, which are faster to save than rows."""
         offsets, sizes, flickr = (np.array(saved[name], np.int64) for name in ("offset", "size", "flickr"))
         return cls(Texts(saved["key"]), offsets, sizes, Texts(saved["text"]), flickr, saved["refused"])
 
@@ -60,7 +57,7 @@ def index_of(shard: Path) -> Index:
     with reading_foreign(shard):
         owner = f"{VERSION} {shard.name!a} {check_regular(shard)} {shard.stat().st_mtime_ns}"
     path = shard.parent / FOLDER / f"{shard.name}.json"
-    with contextlib.suppress(*WRONG, Inaccessible):  # missing, damaged or another's
+    with contextlib.suppress(Unreadable, Inaccessible):  # missing, damaged or another's
         return Index.of(unseal(read_text(path), path, owner))
     samples, refused = read_shard(shard)
     saved = {name: [getattr(sample, name) for sample in samples] for name in Sample._fields} | {"refused": refused}

@@ -1,30 +1,26 @@
 """Tar shards in webdataset's form, such as CC12M's (Changpinyo et al. 2021): images with alternative texts.
 
 Shards are read in place. Samples that can't be trained on are left out and counted: those without an image or a
-caption, with images of other formats or too large, with JPEGs cut short, and with captions that contain HTML. Members
-with paths that lead outside, links and devices are left out and counted too. Of two files with one name and kind the
+caption, with images of other formats or too large, with JPEGs cut short, and with captions that contain HTML. Links and
+devices are left out and counted too. Of two files with one name and kind the
 first is taken; of several images in one sample a JPEG if there is one, else a PNG. A shard that is cut short raises an
 error. So does an image that fails only when it is decoded: to leave it out, write the key that the error names into
 `left_out.txt` beside the shards, one key per line ("00000.tar/00012").
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Int64
-from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import read_upright
 from menagerie.envs.core.reading import is_system_file, open_file, reading
 from menagerie.generators.captioned import Indices, all_texts
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.kept_out import FLICKR, KeptOut, PhotographId
-from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.photographs import Photographs, check_some_left
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.generators.sources.registry import SourceSpec
@@ -63,13 +59,6 @@ class ShardImages(ImageFiles):
         """The size of an image's file in its shard."""
         return int(self.positions[index, 1])
 
-    def digest_of(self, index: int) -> str:
-        """Hash of the bytes of an image's file."""
-        return hashlib.sha256(self._bytes(index)).hexdigest()
-
-    def _open(self, index: int) -> Image.Image:
-        return read_upright(self._bytes(index))
-
     def _bytes(self, index: int) -> bytes:
         (offset, size), shard = self.positions[index].tolist(), self.shards[int(self.owners[index])]
         with reading_foreign(shard), open_file(shard) as file, reading(shard):
@@ -88,8 +77,7 @@ class TarShards(Photographs):
         folder = place.path(FOLDER)
         shards = sorted(path for path in folder.glob("*.tar") if path.is_file() and not is_system_file(path.name))
         if not shards:
-            remedy = found_instead(folder) or "put uncompressed shards there"
-            raise UserError(f"there are no .tar files in {folder}; {remedy}")
+            raise UserError(f"there are no .tar files in {folder}; put uncompressed shards there")
         self.name = f"the shards in {folder}"
         found = indexes(shards)
         names = [f"{shard.name}/{key}" for shard, index in zip(shards, found, strict=True) for key in index.keys]

@@ -1,13 +1,13 @@
 """A compact list of many texts, and the reasons for which a text isn't accepted as a caption."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser
-from menagerie.generators.sources.rows import LONGEST_TEXT, writable
+from menagerie.generators.sources.rows import writable
 
 # A tag, a comment or a declaration; "<3" and "a < b" don't match.
 MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")
@@ -40,9 +40,6 @@ class Texts(Sequence[str]):
         k = range(len(self))[index]
         return self.letters[int(self.ends[k - 1]) if k else 0 : int(self.ends[k])].decode()
 
-    def __iter__(self) -> Iterator[str]:
-        return (self[k] for k in range(len(self)))
-
 
 def refusal(text: str) -> str:
     """The reason why a text isn't accepted; empty if it is."""
@@ -50,6 +47,4 @@ def refusal(text: str) -> str:
         return "no text"
     if not writable(text):
         return "half a character in the text"
-    if len(text) > LONGEST_TEXT:
-        return "a text that is too long"
     return MARKUP_REASON if has_markup(text) else ""

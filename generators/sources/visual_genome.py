@@ -58,16 +58,12 @@ class GenomePhotographs(AnnotatedPhotographs):
                     left_out[reason] += 1
                 else:
                     files.append(f"{number}.jpg")
-                    yield shared_name(every[number]), annotations
+                    coco = (own for own in every[number] if own.collection == COCO)
+                    yield str(next(coco, every[number][0])), annotations  # a name shared by all sources
 
         super().__init__(name, known(), recipe, left_out, refused)
-        folders = SearchedFolders.of([place.path(folder) for folder in self.folders])
-        self.files = ImageFiles(folders, files, place.resolution)
-
-
-def shared_name(numbers: Numbers) -> str:
-    """A name shared by all sources: COCO's number if there is one, else Visual Genome's."""
-    return str(next((number for number in numbers if number.collection == COCO), numbers[0]))
+        folders = tuple(place.path(folder) for folder in self.folders)  # an image is taken from the first that has it
+        self.files = ImageFiles(SearchedFolders(folders[0], ".", {".": folders}, alike=False), files, place.resolution)
 
 
 def image_numbers(path: Path) -> dict[int, Numbers]:

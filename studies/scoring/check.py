@@ -9,7 +9,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.known_classes import set_name
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.sources.nearby import found_instead
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import State
 
@@ -71,7 +70,7 @@ def read_complete(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Be
 def problem_and_count(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
     """Return what is missing or wrong in a benchmark, in words, and its number of records."""
     if problem := missing_files(spec, place):
-        return "; ".join(filter(None, (problem, found_in_place(spec, place)))), 0
+        return problem, 0
     try:
         bench = spec.build(place)
     except UserError as error:
@@ -88,12 +87,6 @@ def missing_files(spec: BenchmarkSpec, place: Place) -> str:
     if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
         return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
     return ""
-
-
-def found_in_place(spec: BenchmarkSpec, place: Place) -> str:
-    """Return what is in the benchmark's folders in place of its files, if that is known."""
-    names = (*spec.files, *spec.one_of, *spec.images)
-    return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographBenchmark) -> str:

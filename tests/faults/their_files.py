@@ -18,7 +18,7 @@ from menagerie.generators.export.write import MARK, SUMS, export_split
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, raw_image_names, raw_labels
+from menagerie.generators.sources.raw_images import RawImages, raw_records
 from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.judged import kind_of_hugging_face
@@ -126,14 +126,15 @@ RAW = "cifar-10-batches-bin/test_batch.bin"
 def make_raw(folder: Path) -> Path:
     path = folder / RAW
     path.parent.mkdir()
-    path.write_bytes(np.random.default_rng(0).integers(0, 10, 3 * LAYOUTS[RAW].length, np.uint8).tobytes())
+    path.write_bytes(np.random.default_rng(0).integers(0, 10, 3 * 3073, np.uint8).tobytes())
     return path
 
 
 def read_raw(path: Path) -> Any:
     root = path.parents[1]
-    names = raw_image_names(root, RAW)
-    return raw_labels(root, RAW), RawImages(root, names, RESOLUTION).read(range(len(names)))
+    labels = raw_records(path, RAW)["lead"][:, -1].tolist()
+    names = [f"{RAW}#{number}" for number in range(len(labels))]
+    return labels, RawImages(root, names, RESOLUTION).read(range(len(names)))
 
 
 def make_export(folder: Path, file: str) -> Path:

@@ -20,16 +20,7 @@ OF_TEXTS = (*OF_BYTES, "encoded", "line", "value", "value", "value")
 OF_SHARDS = (*OF_BYTES, "name", "kind", "caption", "about", "picture")
 
 LINKS = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE, b"Z")
-HOSTILE_NAMES = (
-    "/etc/x.jpg",
-    "../../x.jpg",
-    "a/../../../x.txt",
-    "C:\\x.jpg",
-    "a\n.jpg",
-    "\udcff.jpg",
-    ".jpg",
-    "é" * 90,
-)
+HOSTILE_NAMES = ("/etc/x.jpg", "../../x.jpg", "a/../../x.txt", "C:\\x.jpg", "a\n.jpg", "\udcff.jpg", ".jpg", "é" * 90)
 
 
 def mutated(content: bytes, suffix: str, rng: np.random.Generator) -> tuple[str, bytes]:

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks import mmvp_vlm, retrieval, sugarcrepe
+from menagerie.generators.benchmarks import mmvp_vlm, sugarcrepe
 from menagerie.generators.benchmarks.benchmark import (
     Outcome,
     ScoredItem,
@@ -68,32 +68,25 @@ def texts_of(item):
 # Two images and two texts
 
 
-@pytest.mark.parametrize("name", ["bivlc", "cola", "colorswap", "winoground"])
-def test_four_way_items_have_three_scores_and_those_of_their_tags(name, tmp_path):
-    bench = make(name, tmp_path)
-    records = list(dict.fromkeys(item.cluster for item in bench.items))
-    matrices = [TEXT_ALONE, LEVEL] if len(records) == 2 else [RIGHT, TEXT_ALONE, LEVEL]
-    found = scored(bench, lambda item: matrices[records.index(item.cluster)])
-    one, two = (
-        {"text": (1 / 2, 1.25 / 2, 1 / 2, 2), "image": (0, 1 / 8, 1 / 2, 2), "group": (0, 1 / 12, 1 / 2, 2)},
-        {
-            "text": (2 / 3, 2.25 / 3, 1 / 3, 3),
-            "image": (1 / 3, 1.25 / 3, 1 / 3, 3),
-            "group": (1 / 3, (1 + 1 / 6) / 3, 1 / 3, 3),
-        },
-    )
-    whole, tags = (
-        (one, {})
-        if len(records) == 2
-        else (
-            two,
-            {"bivlc": {"swap": one, "replace": dict.fromkeys(one, (1, 1, 0, 1))}}.get(
-                name, {"Object": two, "Morpheme-Level": one}
-            ),
-        )
-    )
-    assert found == whole | {f"{tag}: {rule}": its for tag, own in tags.items() for rule, its in own.items()}
+def test_four_way_items_have_three_scores_and_those_of_their_tags(tmp_path):
+    """The first record, which lacks one of two tags, is all right."""
+    bench = make("winoground", tmp_path)
+    matrices = dict(zip(dict.fromkeys(item.cluster for item in bench.items), (RIGHT, TEXT_ALONE, LEVEL), strict=True))
+    found = scored(bench, lambda item: matrices[item.cluster])
+    two = {"text": (1 / 2, 1.25 / 2, 1 / 2, 2), "image": (0, 1 / 8, 1 / 2, 2), "group": (0, 1 / 12, 1 / 2, 2)}
+    three = {
+        "text": (2 / 3, 2.25 / 3, 1 / 3, 3),
+        "image": (1 / 3, 1.25 / 3, 1 / 3, 3),
+        "group": (1 / 3, (1 + 1 / 6) / 3, 1 / 3, 3),
+    }
+    tags = {"Object": three, "Morpheme-Level": two}
+    assert found == three | {f"{tag}: {rule}": its for tag, own in tags.items() for rule, its in own.items()}
     assert list(found)[:3] == ["text", "image", "group"]
+    tagged = headlines(make("bivlc", tmp_path), truth)
+    assert {name.partition(":")[0]: its.n for name, its in tagged.items()} == dict.fromkeys(two, 3) | {
+        "replace": 1,
+        "swap": 2,
+    }
 
 
 def test_images_and_texts_are_as_the_files_pair_them(tmp_path):
@@ -254,7 +247,7 @@ def test_relations_of_clevr_bind(tmp_path):
 
 
 def test_the_official_tests_of_pug_spar(tmp_path):
-    """Places in their own looks alone; the false caption exchanges the animals; images may have their own folder."""
+    """Places in their own looks alone; the false caption exchanges the animals."""
     bench = make("pug-spar", tmp_path)
     found = {item.task: (bench.files.names[item.images[0]], *texts_of(item)) for item in bench.items}
     assert found["left/right"] == (
@@ -267,11 +260,7 @@ def test_the_official_tests_of_pug_spar(tmp_path):
         "This is a photo of a Cat textured with Blue and a Brown_Bear textured with Red",
         "This is a photo of a Brown_Bear textured with Blue and a Cat textured with Red",
     )
-    counts, pixels = bench.tests(), bench.images(range(4))
-    (tmp_path / "pug_spar/images").mkdir()
-    for image in list((tmp_path / "pug_spar").glob("*.png")):
-        image.rename(tmp_path / "pug_spar/images" / image.name)
-    assert torch.equal(build("pug-spar", tmp_path).images(range(4)), pixels)
+    counts = bench.tests()
     with (tmp_path / "pug_spar/labels.csv").open("a", encoding="utf-8") as file:  # what the official tests pass over
         for values in ("right,left,Default,Default", "left,right,Red,Blue", "left,right,Blue,blue"):
             file.write(f"0.png,desert,Cat,Pig,{values}\n")
@@ -296,13 +285,6 @@ def test_both_orders_of_ncd_without_mirror_images(tmp_path):
     mirrored = ("MIRROR_red_apple_green_pear.png", "red_apple_green_pear_MIRROR.jpg")
     write_images(tmp_path / "more/ncd/images", [*files, *mirrored])
     assert {record.name for record in build("ncd", tmp_path / "more").records} == files
-
-
-def test_mmvp_reads_columns_by_their_places(tmp_path):
-    """As the authors' code does, whatever the first line calls them."""
-    path, records = tmp_path / mmvp_vlm.FILE, make("mmvp-vlm", tmp_path).records
-    path.write_text(path.read_text().replace("Question ID,Type,Statement", "Index,Pattern,Text"))
-    assert build("mmvp-vlm", tmp_path).records == records
 
 
 def test_a_second_true_caption_is_never_shown_as_a_false_one(tmp_path):
@@ -367,14 +349,6 @@ def test_images_are_framed_as_the_library_frames_pictures(tmp_path, squashed, in
     assert torch.equal(bench.images(range(2)), frame_images(files, framing))
 
 
-def test_a_task_whose_images_are_all_missing_is_still_there(tmp_path):
-    MAKERS["sugarcrepe"](tmp_path)
-    for image in (tmp_path / sugarcrepe.IMAGES).iterdir():
-        image.unlink()
-    bench = build("sugarcrepe", tmp_path, allow_missing=True)
-    assert (list(bench.tasks), bench.items) == (list(sugarcrepe.COUNTS), [])
-
-
 # Retrieval and classes
 
 
@@ -398,19 +372,6 @@ def test_all_forms_of_karpathys_split_are_the_same(name, folder, tmp_path):
     own.unlink()
     make_karpathy_test(blip, folder)
     assert build(name, tmp_path).pools == bench.pools
-
-
-def test_karpathys_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
-    """That of COCO has 140 MB, and two benchmarks read it."""
-    read, calls = retrieval.read_json_object, []
-    monkeypatch.setattr(retrieval, "read_json_object", lambda path: calls.append(path) or read(path))
-    make("retrieval-coco", tmp_path)
-    build("coco-order", tmp_path, tag=None)
-    assert len(calls) == 1
-    file = tmp_path / "coco/dataset_coco.json"
-    file.write_text(file.read_text().replace("small cat", "large cat"))
-    assert "large cat" in build("coco-order", tmp_path, tag=None).records[0].texts[0]
-    assert len(calls) == 2
 
 
 def test_texts_without_a_word_left_are_no_candidates(tmp_path):
@@ -447,15 +408,6 @@ def test_labels_and_classes_of_torchvision(tmp_path):
     assert true["dtd"][2:4] == ["a photo of a dotted texture."] * 2
     assert true["fgvc_aircraft"][1] == "a photo of a 307-300 ER, a type of aircraft."
     assert true["food101"][:3] == ["a photo of pie 0, a type of food.", *["a photo of pie 1, a type of food."] * 2]
-
-
-def test_a_newline_alone_ends_the_name_of_a_class(tmp_path):
-    """Else all classes behind a line separator would have the names of others."""
-    MAKERS[TORCHVISION](tmp_path)
-    file = tmp_path / "torchvision/cifar-10-batches-bin/batches.meta.txt"
-    file.write_text(file.read_text().replace("class_3", "cl\u2028ass\x85_3"), encoding="utf-8")
-    (pool,) = (pool for pool in build(TORCHVISION, tmp_path).pools if pool.name == "cifar10")
-    assert [text[0].text for text in pool.texts][3:5] == ["a photo of a cl ass 3.", "a photo of a class 4."]
 
 
 def test_pixels_of_torchvision_are_those_of_the_bytes_and_a_fingerprint_is_of_one_image(tmp_path):
@@ -536,8 +488,7 @@ FAULTS = [
     ),
     ("colorswap", replace("colorswap/test.json", '"caption_2"', '"other"'), "has no 'caption_2'"),
     ("mmvp-vlm", lone_types, "record 1 has no partner of its 'Type'"),
-    ("mmvp-vlm", replace(mmvp_vlm.FILE, "Statement", "Statement,Image"), "has 4 columns, not 3"),
-    ("mmvp-vlm", replace(mmvp_vlm.FILE, "Question ID,", ""), "has 2 columns, not 3"),
+    ("mmvp-vlm", replace(mmvp_vlm.FILE, "Question ID,", ""), "has no column 'Question ID'"),
     ("pug-spar", spar_line("centre", "right", "Default", "Default"), "of left, right, bottom, top: 'centre'"),
     ("pug-spar", spar_line("left", "blank", "Default", "Default"), "record 7 has a 'character2_pos' that is none of"),
     ("pug-spar", spar_line("left", "right", "Defualt", "Default"), "none of default, blue, red, grass, stone: 'Def"),
@@ -554,7 +505,7 @@ FAULTS = [
     (
         "zero-shot",
         remove("zero_shot/mnist/7"),
-        "9 folders for the 10 classes of mnist: there is no folder for '7'; copy",
+        "9 folders for the 10 classes of mnist: there is no folder for ['7']; copy",
     ),
     ("zero-shot", remove("zero_shot/mnist/8/0.png"), "the class '8' in"),
     ("zero-shot", remove("zero_shot/mine/classes.txt"), "class 'n00000000' in"),

@@ -6,7 +6,6 @@ import torch
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.export.write import export_split
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import load_source
@@ -48,29 +47,11 @@ def test_below_the_data_root_of_a_source(name, files, tmp_path):
 
 
 @pytest.mark.parametrize("files", [True, False])
-def test_below_a_folder_of_images(files, tmp_path):
-    MAKERS["vl-checklist"](tmp_path)
-    (tmp_path / "vl_checklist/images").rename(tmp_path / "images")
-    laid_elsewhere(tmp_path / "images", files)
-    place = Place(tmp_path, 16, folders={"vl_checklist/images": (tmp_path / "images",)})
-    assert load_benchmark("vl-checklist").build(place).images([0]).shape == (1, 3, 16, 16)
-
-
-@pytest.mark.parametrize("files", [True, False])
 @pytest.mark.parametrize("make", [lambda f: make_table(f, "parquet"), lambda f: make_webdataset(f, "classnames.txt")])
 def test_below_a_folder_of_the_hub(make, files, tmp_path):
     folder = make(tmp_path).parent
     laid_elsewhere(folder, files)
     assert import_folder(folder, tmp_path / "data").images > 1
-
-
-@pytest.mark.parametrize("files", [True, False])
-def test_below_an_export(files, split, tmp_path):
-    export_split(split, "coco", tmp_path / "out", ["train"])
-    laid_elsewhere(tmp_path / "out", files)
-    folders = {"coco/annotations": (tmp_path / "out",), "coco/train2017": (tmp_path / "out/images",)}
-    (tmp_path / "out/captions_train2017.json").symlink_to(tmp_path / "out/train.json")
-    assert load_source("coco").open(Place(tmp_path, 16, folders=folders)).images([0]).shape == (1, 3, 16, 16)
 
 
 def test_beside_a_world(tmp_path):

@@ -223,11 +223,6 @@ def test_images_are_as_clip_reads_them(coco_folder):
             assert np.array_equal(image.permute(1, 2, 0), np.asarray(as_clip(picture.convert("RGB"))))
 
 
-@pytest.mark.parametrize("name", ["a\0.png", "\ud800.png"])
-def test_names_that_no_file_can_have_are_refused(tmp_path, name):
-    refusal(ImageFiles, tmp_path, [name], SIDE)
-
-
 def test_missing_images_are_counted(coco_folder, tmp_path):
     text = refusal(ImageFiles, coco_folder / "images", ["a.jpg", "below", "x.jpg", "y.jpg"], SIDE)
     assert "3 of 4 images are missing" in text

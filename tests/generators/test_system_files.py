@@ -6,7 +6,6 @@ from PIL import Image
 from menagerie.envs.core.reading import is_system_file
 from menagerie.envs.custom.photos import background_pictures, own_stamps
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.tar_shards import TarShards
 from menagerie.models.library.sources import HuggingFace
@@ -56,15 +55,12 @@ def test_folders_of_classes(name, make, tmp_path):
     assert [record.name for record in load_benchmark(name).build(Place(tmp_path)).records] == before
 
 
-def test_shards_and_photographs_of_tests(tmp_path):
+def test_shards(tmp_path):
     own = {"a.jpg": picture("a"), "a.txt": b"a cat"}
     write_shard(tmp_path / "shards/0.tar", {**own, "._a.jpg": FORK, "__MACOSX/._a.jpg": FORK, ".DS_Store": b"\0"})
     leave(tmp_path / "shards")
     data = TarShards(Place(tmp_path, 16))
     assert (list(data.names_of_images), data.left_out) == (["0.tar/a"], {})
-    write_images(tmp_path / "coco/val2017", ["000000000007.jpg"], (8, 8))
-    (tmp_path / "coco/val2017/._000000000008.jpg").write_bytes(FORK)
-    assert {photograph.number for photograph in images_of_tests(Place(tmp_path, 16)).images} == {7}
 
 
 def test_a_folder_of_weights_is_the_same_model(tmp_path):

@@ -13,6 +13,7 @@ from PIL import Image
 
 from menagerie.generators.benchmarks import clevr_bind, mmvp_vlm, negbench, pug, sugarcrepe, valse, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome
+from menagerie.generators.benchmarks.four_way import RULES
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import load_benchmark
@@ -72,7 +73,7 @@ def make_winoground(root: Path) -> Counts:
     ]
     write_json_lines(root / "winoground/examples.jsonl", lines)
     write_images(root / "winoground/images", [f"ex_{i}_img_{k}.png" for i in range(3) for k in range(2)])
-    return {"text": 3, "image": 3, "group": 3}
+    return dict.fromkeys(RULES, 3)
 
 
 def make_sugarcrepe_pp(root: Path) -> Counts:
@@ -90,11 +91,6 @@ def make_sugarcrepe_pp(root: Path) -> Counts:
     return dict.fromkeys(sugarcrepe.PLUS_COUNTS, 2)
 
 
-def four_way_counts(n: int) -> Counts:
-    """Each record is scored by each rule."""
-    return dict.fromkeys(("text", "image", "group"), n)
-
-
 def make_colorswap(root: Path) -> Counts:
     """Images are named with their folder."""
     records = [
@@ -106,7 +102,7 @@ def make_colorswap(root: Path) -> Counts:
     ]
     write_json(root / "colorswap/test.json", records)
     write_images(root / "colorswap/images", [f"img_{i}_{k}.png" for i in range(2) for k in (1, 2)])
-    return four_way_counts(2)
+    return dict.fromkeys(RULES, 2)
 
 
 def write_json_lines(path: Path, records: Iterable[object]) -> None:
@@ -126,7 +122,7 @@ def make_bivlc(root: Path) -> Counts:
     ]
     write_json_lines(root / "bivlc/test.jsonl", records)
     write_images(root / "bivlc/images", [file for i in range(3) for file in (f"{i}.jpg", f"false/{i}.png")])
-    return four_way_counts(3)
+    return dict.fromkeys(RULES, 3)
 
 
 def make_cola(root: Path) -> Counts:
@@ -135,7 +131,7 @@ def make_cola(root: Path) -> Counts:
     records = [[address(1), f"red cat {k}", address(2 + k), f"white cat {k}"] for k in range(2)]
     write_json(root / "cola/COLA_multiobjects_matching_benchmark.json", records)
     write_images(root / "cola/images", ["1.jpg", "2.jpg", "3.jpg"])
-    return four_way_counts(2)
+    return dict.fromkeys(RULES, 2)
 
 
 def make_valse(root: Path) -> Counts:
@@ -366,12 +362,8 @@ def make_karpathy(folder: str, dataset: str, images: str) -> Callable[[Path], Co
 
 def make_order(folder: str, dataset: str, images: str) -> Callable[[Path], Counts]:
     """The same files as those of retrieval; each caption is a record."""
-
-    def make(root: Path) -> Counts:
-        make_karpathy(folder, dataset, images)(root)
-        return {"order": sum(len(captions_of(k)) for k in range(IMAGES))}
-
-    return make
+    files = make_karpathy(folder, dataset, images)
+    return lambda root: {"order": files(root)["T2I R@1"]}
 
 
 TAGS = dict.fromkeys(("cat", "dogs", "grass", "house", "street", "bus"), "NN")
@@ -424,7 +416,6 @@ def make_zero_shot(root: Path) -> Counts:
 def make_torchvision(root: Path) -> Counts:
     """A set in each of torchvision's layouts; CIFAR-10 in both of its forms, of which one is a pickle."""
     folder, rng = root / "torchvision", np.random.default_rng(0)
-    counts = {}
 
     def write(file: str, content: bytes | str) -> None:
         path = folder / file
@@ -468,9 +459,7 @@ def make_torchvision(root: Path) -> Counts:
         "pets": 2,
         "stl10": 2,
     }
-    for name, count in sizes.items():
-        counts |= {f"{name} acc1": count, f"{name} acc5": count}
-    return counts
+    return {f"{name} {measure}": count for name, count in sizes.items() for measure in ("acc1", "acc5")}
 
 
 # Of each benchmark; counts of those that compare all images with all texts are of queries.

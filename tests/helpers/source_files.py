@@ -110,27 +110,23 @@ def make_scene_graphs(root: Path) -> None:
     write_json(root / "vg/scene_graphs.json", graphs)
 
 
-def obj(name: str, attributes: Sequence[str] = (), relations: object = ()) -> dict[str, Any]:
-    """An object of GQA."""
-    listed = relations if isinstance(relations, dict) else list(relations)
-    box = {"x": 1, "y": 2, "w": 3, "h": 4}
-    return {"name": name, **box, "attributes": list(attributes), "relations": listed}
+def obj(name: str, attributes: Sequence[str] = (), **relations: str) -> dict[str, Any]:
+    """An object of GQA, with the targets of relations by their names, whose words underscores join."""
+    listed = [{"name": relation.replace("_", " "), "object": target} for relation, target in relations.items()]
+    return {"name": name, "x": 1, "y": 2, "w": 3, "h": 4, "attributes": list(attributes), "relations": listed}
 
 
 def make_gqa(root: Path) -> Numbers:
-    """Relations are a list, an object of them, one alone, or none; one image isn't in Visual Genome's data."""
+    """Some objects have no relations, one has two; one image isn't in Visual Genome's data."""
     make_image_data(root)
-    left, right = (
-        {"name": f"to the {side} of", "object": target} for side, target in (("left", "12"), ("right", "11"))
-    )
     graphs = {
         "1": {
-            "11": obj("banana", ["small", "yellow"], [left]),
-            "12": obj("man", [], [right, {"name": "holding", "object": "11"}]),
+            "11": obj("banana", ["small", "yellow"], to_the_left_of="12"),
+            "12": obj("man", to_the_right_of="11", holding="11"),
         },
-        "3": {"31": obj("cat", ["wet"], {"0": {"name": "on", "object": "32"}}), "32": obj("mat")},
+        "3": {"31": obj("cat", ["wet"], on="32"), "32": obj("mat")},
         "2317": {f"4{k}": obj(name, ["red"] * k) for k, name in enumerate(("cup", "dog", "bus", "cup", "tree"))},
-        "2318": {"51": obj("dog", ["big"], {"name": "near", "object": "52"}), "52": obj("bus")},
+        "2318": {"51": obj("dog", ["big"], near="52"), "52": obj("bus")},
         "5": {},
         "n99": {"91": obj("car")},
     }

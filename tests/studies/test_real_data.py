@@ -133,7 +133,7 @@ def test_cells_are_trained_once_for_each_parser_that_they_read_and_scored_on_ben
         assert len(service.requests) == requests
     trained = IMAGES - SHOWN - HELD_OUT
     assert f"coco: {trained} photographs, {HELD_OUT} held out; {2 * (IMAGES - SHOWN)} captions" in printed
-    assert f"left out of coco: {SHOWN} photographs, COCO val2017" in printed
+    assert f"left out of coco: {SHOWN} photographs, in sugarcrepe" in printed
     assert f"{2 * (IMAGES - SHOWN)} captions: {IMAGES - SHOWN} parsed, {IMAGES - SHOWN} fell back" in printed
     cells = {(its["model"], its["parser"]) for its in results}
     assert cells == {("clip", "one-node"), ("oc-clip", "one-node"), ("oc-clip", name)}
@@ -143,7 +143,7 @@ def test_cells_are_trained_once_for_each_parser_that_they_read_and_scored_on_ben
     assert by_parser == {"one-node": [], name: ["graphs swapped and shuffled"]}
     scored = {(row["model"], row["parser"], row["name"]) for row in rows if row["kind"] == "headline" and row["name"]}
     assert len(scored) == 3 * 2  # micro and macro
-    assert f"{SHOWN} COCO val2017" in (out / "report.html").read_text()
+    assert f"{SHOWN} in sugarcrepe" in (out / "report.html").read_text()
     assert (out / "benchmarks/report.html").exists()
     assert "6 runs, 6 of them finished before" in capsys.readouterr().out  # cells, and each on its benchmark
     assert read_rows(out / "results.csv") == rows
