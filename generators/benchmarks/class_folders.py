@@ -12,6 +12,7 @@ from reprlib import repr as shown
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.known_classes import Classes, class_from_folder, known_classes, normalize_name
+from menagerie.generators.sources.folders import spellings
 from menagerie.generators.sources.rows import is_text, read_foreign_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
@@ -57,7 +58,8 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
     """The class name of each folder, from the lines "FOLDER<tab>NAME" of `classes.txt`."""
     halves = [tuple(map(str.strip, line.partition("\t"))) for line in read_list(list_file)]
-    found = {folder: name for folder, _, name in halves}
+    on_disk = {way: name for name in folders for way in spellings(name)}
+    found = {on_disk.get(folder, folder): name for folder, _, name in halves}
     if found.keys() != set(folders) or len(found) != len(halves) or not all(found.values()):
         raise UserError(
             f"{list_file} has {len(halves)} lines for {len(folders)} folders, which don't match: "

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, picture_error
 from menagerie.envs.core.reading import inside, open_file
+from menagerie.generators.sources.folders import spellings
 from menagerie.generators.sources.rows import FileRow
 
 SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
@@ -54,8 +55,9 @@ class PictureFolder:
             raise row.error(f"has no picture in {column!r}")
         if isinstance(content, bytes):
             return content, path
-        place = inside(self.folder, path)
-        if not place.is_file():
+        ways = (inside(self.folder, way) for way in spellings(path))
+        place = next((way for way in ways if way.is_file()), None)
+        if place is None:
             raise row.error(f"names a picture in {column!r} that isn't in {self.folder}: {path!r}")
         with open_file(place, LARGEST_FILE) as file:
             return file.read(), path

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -118,17 +119,27 @@ class ChatServer:
     def _send(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
         request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
-        content, end = b"", time.monotonic() + self.timeout
+        answer: Future[bytes] = Future()
+
+        def exchange() -> None:
+            try:
+                with self._opener.open(request, timeout=self.timeout) as response:
+                    answer.set_result(response.read(LARGEST + 1))
+            except urllib.error.HTTPError as error:
+                with error:
+                    answer.set_exception(self._refusal(error))
+            except Exception as error:
+                answer.set_exception(error)
+
+        # In a thread, because a server may send a little of any part now and then, for ever.
+        threading.Thread(target=exchange, daemon=True).start()
         try:
-            with self._opener.open(request, timeout=self.timeout) as response:
-                while part := response.read1(LARGEST):  # a server may send a little now and then, for ever
-                    content += part
-                    if time.monotonic() > end or len(content) > LARGEST:
-                        raise TimeoutError(f"no whole answer within {self.timeout:g} s and {LARGEST >> 20} MB")
-            return content
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._refusal(error) from error
+            content = answer.result(self.timeout)
+        except TimeoutError as error:
+            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from error
+        if len(content) > LARGEST:
+            raise ValueError(f"an answer of more than {LARGEST >> 20} MB")
+        return content
 
     def _refusal(self, error: urllib.error.HTTPError) -> Exception:
         """What an HTTP error is to raise: `_Busy` if the request should be repeated."""

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import inside, is_system_file, reading
 
 
-def find_files(root: Path, names: Iterable[str]) -> set[str]:
-    """Which of `names` are files below a folder; raises for a name that leads outside.
+def find_files(root: Path, names: Iterable[str]) -> dict[str, str]:
+    """Which of `names` are files below a folder, each with its spelling on disk (`spellings`); raises for a name that
+    leads outside.
 
     Each folder is listed once: checking every path by itself takes ten times as long.
     """
@@ -24,11 +26,20 @@ def find_files(root: Path, names: Iterable[str]) -> set[str]:
     for name in names:
         inside(root, name)
         folders[os.path.split(name)[0]].append(name)
-    there = set()
+    there = {}
     for folder, files in folders.items():
         listed = files_in(root / folder)
-        there |= {name for name in files if os.path.split(name)[1] in listed}
+        for name in files:
+            if os.path.split(name)[1] in listed:
+                there[name] = name
+            elif found := next((way for way in spellings(name) if os.path.isfile(root / way)), None):
+                there[name] = found
     return there
+
+
+def spellings(name: str) -> Iterable[str]:
+    """A name, and its normal forms of Unicode: archives of macOS write "é" as two characters, others as one."""
+    return dict.fromkeys((name, normalize("NFC", name), normalize("NFD", name)))
 
 
 def files_in(folder: Path) -> frozenset[str]:
@@ -85,7 +96,7 @@ class SearchedFolders:
         files = {folder: find_files(folder, own) for folder, own in wanted.items()}
         there = {}
         for name, candidates in places.items():
-            copies = [folder / file for folder, file in candidates if file in files[folder]]
+            copies = [folder / files[folder][file] for folder, file in candidates if file in files[folder]]
             for copy in copies[1:] if self.alike else ():
                 check_copy(copies[0], copy)
             if copies:

@@ -15,6 +15,7 @@ from menagerie.envs.core.reading import Unreadable, decode_json, read_bytes, rea
 
 LONGEST = 300  # characters of a message that quotes a file
 LARGEST = 10**9  # limit of numbers in files
+LONGEST_TEXT = 100_000  # characters of a text in files: no caption is nearly as long, but a damaged file may have one
 MOST_STREAMED = 4 << 30  # bytes of a file whose entries are decoded one by one
 MOST_LITERAL = 100_000  # characters of a cell that is parsed as a list
 # Exceptions of Python for a text that is no literal.
@@ -46,10 +47,10 @@ class FileRow(NamedTuple):
         return value
 
     def text(self, key: str | int) -> str:
-        """The text under `key`, with white space normalised; raises if it is empty."""
+        """The text under `key`, with white space normalised; raises if it is empty or far too long."""
         text = " ".join(self.field(key, str).split())
-        if not text:
-            raise self.error(f"has a {key!r} without a word")
+        if not 0 < len(text) <= LONGEST_TEXT:
+            raise self.error(f"has a {key!r} of {len(text)} characters, not of 1 to {LONGEST_TEXT}: {shown(text)}")
         return text
 
     def file_name(self, key: str | int) -> str:
@@ -64,7 +65,8 @@ class FileRow(NamedTuple):
         values = literal(values) if isinstance(values, str) else values
         enough = isinstance(values, list) and (len(values) == count if count else bool(values))
         if not enough or not all(map(is_text, values)):
-            raise self.error(f"has a {key!r} that is no list of {count or 'one or more'} texts")
+            wanted = f"{count or 'one or more'} texts of 1 to {LONGEST_TEXT} characters"
+            raise self.error(f"has a {key!r} that is no list of {wanted}")
         return tuple(" ".join(text.split()) for text in values)
 
     def number(self, key: str) -> float:
@@ -178,8 +180,8 @@ def literal(cell: str) -> Any:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text with at least one word that can be encoded."""
-    return isinstance(value, str) and bool(value.strip()) and writable(value)
+    """Whether a value is a text with at least one word and at most `LONGEST_TEXT` characters that can be encoded."""
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and bool(value.strip()) and writable(value)
 
 
 def writable(text: str) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser
-from menagerie.generators.sources.rows import writable
+from menagerie.generators.sources.rows import LONGEST_TEXT, writable
 
 # A tag, a comment or a declaration; "<3" and "a < b" don't match.
 MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")
@@ -47,4 +47,6 @@ def refusal(text: str) -> str:
         return "no text"
     if not writable(text):
         return "half a character in the text"
+    if len(text) > LONGEST_TEXT:
+        return "a text that is too long"
     return MARKUP_REASON if has_markup(text) else ""

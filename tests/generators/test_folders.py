@@ -4,10 +4,14 @@ import os
 from unicodedata import normalize
 
 import pytest
+from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.class_folders import folder_classes
-from menagerie.generators.sources.folders import files_in, find_files
+from menagerie.generators.hub.pictures import PictureFolder
+from menagerie.generators.sources.folders import SearchedFolders, files_in, find_files
+from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.rows import FileRow
 
 
 @pytest.fixture
@@ -32,11 +36,29 @@ def test_files_are_there_or_not(root):
     assert files_in(root / "nowhere") == frozenset()
 
 
-def test_names_of_classes_are_in_one_normal_form(root):
-    """Archives of macOS write "é" as two characters."""
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize("given", [(), ("été",)])
+def test_names_are_found_in_each_normal_form(root, forms, given):
+    """Archives of macOS write "é" as two characters, the lists of names beside them as one."""
+    there, asked = (normalize(form, "été/café.png") for form in forms)
+    (root / there).parent.mkdir()
+    Image.new("RGB", (4, 4), "red").save(root / there)
+    folders = {normalize(forms[1], name): ((root / there).parent,) for name in given}
+    files = ImageFiles(SearchedFolders(root, given=folders), [asked], 4)
+    assert files.read([0])[0, 0].min() == 255
+    assert files.names == [asked]
+    (image, _) = PictureFolder(root, root).read(FileRow(root, "", {"image": asked}), "image")
+    assert image == (root / there).read_bytes()
+
+
+def test_classes_are_found_in_each_normal_form(root):
     for name in (normalize("NFD", "café"), "tea"):
         (root / "set" / name).mkdir(parents=True)
-    assert folder_classes(root / "set") == {normalize("NFD", "café"): "café", "tea": "tea"}
+    names = {normalize("NFD", "café"): "café", "tea": "tea"}
+    assert folder_classes(root / "set") == names
+    lines = [f"{normalize('NFC', folder)}\t{name}" for folder, name in names.items()]
+    (root / "set/classes.txt").write_text("\n".join(lines))
+    assert folder_classes(root / "set") == names
 
 
 @pytest.mark.parametrize("name", ["../secret.jpg", "a/../../secret.jpg", "a/../1.jpg", "..", "/etc/passwd", "a\0b.jpg"])

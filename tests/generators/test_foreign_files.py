@@ -13,9 +13,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.captions_file import captions_in_file
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import load_source
-from menagerie.generators.sources.rows import FileRow, read_csv, read_entries, read_json_lines
+from menagerie.generators.sources.rows import LONGEST_TEXT, FileRow, read_csv, read_entries, read_json_lines
 from menagerie.generators.sources.shard import Member, read_member_text
-from menagerie.generators.sources.texts import Texts
+from menagerie.generators.sources.texts import Texts, refusal
 from tests.generators.damage import OF_SHARDS, OF_TEXTS, RUNS, mutated, mutated_shard
 from tests.helpers.benchmark_files import MAKERS, build, make_karpathy_test, outcomes_of, write_csv
 from tests.helpers.source_files import MAKERS as SOURCES
@@ -234,6 +234,31 @@ def test_utf_16_is_refused(codec, why, tmp_path):
     (tmp_path / "captions.txt").write_text("a cat", encoding=codec)
     with pytest.raises(UserError, match=rf"captions\.txt is no text.*{why}.*save it as UTF-8"):
         captions_in_file(tmp_path / "captions.txt")
+
+
+def in_csv(text, folder):
+    (folder / "a.csv").write_text(f"a\n{text}\n")
+    (row,) = read_csv(folder / "a.csv", ["a"])
+    return row.text("a")
+
+
+# Ways in which a text comes from a file.
+TEXTS = {
+    "json": lambda text, folder: FileRow(folder, "it", {"a": text}).text("a"),
+    "json, a list": lambda text, folder: FileRow(folder, "it", {"a": [text]}).texts("a")[0],
+    "json, a row": lambda text, folder: FileRow(folder, "it", [text]).text(0),
+    "csv": in_csv,
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_text_is_refused_if_it_is_longer_than_any_caption(kind, tmp_path):
+    assert TEXTS[kind]("a" * LONGEST_TEXT, tmp_path) == "a" * LONGEST_TEXT
+    with pytest.raises(UserError, match=str(LONGEST_TEXT)) as error:
+        TEXTS[kind]("a" * (LONGEST_TEXT + 1), tmp_path)
+    assert len(str(error.value)) < 1000
+    assert not refusal("a" * LONGEST_TEXT)
+    assert refusal("a" * (LONGEST_TEXT + 1)) == "a text that is too long"  # counted, as in visual genome
 
 
 def test_texts_behave_as_a_list():

@@ -227,16 +227,26 @@ def test_requests_are_repeated_until_a_flaky_server_answers():
         assert parser.parser.spent() == {"requests": 48, "repeated": 24, "tokens_in": 2400, "tokens_out": 240}
 
 
-@pytest.mark.parametrize("head", [b"Content-Length: 100000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n"])
-def test_an_answer_can_not_drip_for_longer_than_the_limit(head):
+# What comes at once of an answer, and what drips after it for ever.
+DRIPS = {
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "),
+    "chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n", b" "),
+    "error's body": (b"HTTP/1.1 503 Busy\r\nContent-Length: 400\r\n\r\n", b"x"),
+}
+
+
+@pytest.mark.parametrize("kind", DRIPS)
+def test_no_part_of_an_answer_can_drip_for_longer_than_the_limit(kind):
+    begin, drop = DRIPS[kind]
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def drip():
             taken, _ = listening.accept()
             with taken, contextlib.suppress(OSError):
-                taken.sendall(b"HTTP/1.1 200 OK\r\n" + head)
+                taken.sendall(begin)
                 while listening.fileno() >= 0:
-                    taken.sendall(b" ")
+                    taken.sendall(drop)
                     time.sleep(0.03)
 
         threading.Thread(target=drip, daemon=True).start()
