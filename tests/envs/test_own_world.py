@@ -25,13 +25,16 @@ from tests.helpers.own_animals import LYNX
 
 WORLD = """
 extends = "tiny"
-animals = ["BLOB", "more/snow_OWN.py", "penguin"]
+animals = ["BLOB", "more/snow_OWN.py", "penguin", "FOX"]
 textures = ["red", "TILES", "LAVA"]
 backgrounds = ["desert", "PARK"]
 
 [animal."BLOB"]
 mesh = "blob.ply"
 size = 1.2
+
+[animal."FOX"]
+cutouts = ["fox.png"]
 
 [texture."TILES"]
 image = "tiles.png"
@@ -59,16 +62,17 @@ def own(request):
 
 @pytest.fixture
 def world(tmp_path, own):
-    """The path of a world with an animal of each kind, two textures and a background of its own."""
+    """The path of a world with an animal of each kind, a cut-out, two textures and a background of its own."""
     ball, random = trimesh.creation.icosphere(3, 0.5), np.random.default_rng(0)
     trimesh.Trimesh(ball.vertices * (1.4, 0.8, 1), ball.faces).export(tmp_path / "blob.ply")
     Image.fromarray(random.integers(0, 255, (32, 32, 3), np.uint8)).save(tmp_path / "tiles.png")
     Image.fromarray(random.integers(90, 200, (64, 64, 3), np.uint8)).save(tmp_path / "park.png")
+    draw(tmp_path / "fox.png")
     (tmp_path / "lava.py").write_text("def glow(noise):\n    return noise[:, :3].clip(0, 1)\n")
     (tmp_path / "more").mkdir()
     (tmp_path / f"more/snow_{own}.py").write_text(LYNX)
     text = WORLD.replace("OWN", own)
-    for word in ("BLOB", "TILES", "LAVA", "PARK"):
+    for word in ("BLOB", "FOX", "TILES", "LAVA", "PARK"):
         text = text.replace(word, f"{word.lower()} {own}")
     (tmp_path / "mine.toml").write_text(text)
     return str(tmp_path / "mine.toml")
@@ -84,9 +88,10 @@ def with_egg(folder: Path, own: str, radii: str, size: float) -> str:
 def test_own_ingredients_are_drawn_the_same_by_any_number_of_workers(world, own, tmp_path):
     mine = load_world(world)
     assert mine.name == "mine"
-    assert mine.animals == (f"blob {own}", f"snow {own}", "penguin")
+    assert mine.animals == (f"blob {own}", f"snow {own}", "penguin", f"fox {own}")
     objects = Object(mine.animals[0], f"tiles {own}", "left"), Object(mine.animals[1], f"lava {own}", "right")
     scenes = [Scene(background, objects) for background in mine.backgrounds]
+    scenes += [Scene("desert", (Object(f"fox {own}", "red", slot), objects[1])) for slot in ("left", "left outward")]
     images, masks = Renderer(mine, 48, tmp_path / "cache").render(scenes)
     assert all(set(np.unique(mask)) == {0, 1, 2} for mask in masks)
     assert not np.array_equal(images[0], images[1])

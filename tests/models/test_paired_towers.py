@@ -55,11 +55,17 @@ def test_oc_clip_binds_the_patches_of_dinov2(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(scorer.parameters(), again.parameters(), strict=True))
 
 
-def test_weights_of_both_towers_are_loaded_from_files(tmp_path):
+def test_weights_of_both_towers_are_loaded_from_files(tmp_path, monkeypatch):
+    """Of smaller towers with the same tags."""
+    for name, vision in ((NAME, {"timm_model_name": "vit_small_patch14_dinov2"}), ("ViT-B-16", {"layers": 1})):
+        config = open_clip.get_model_config(name)
+        config["text_cfg"]["layers"] = 1
+        config["vision_cfg"] |= vision
+        monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, name, config)
     torch.manual_seed(1)
     texts = open_clip.create_model("ViT-B-16", force_image_size=32)
     torch.save(texts.state_dict(), tmp_path / "texts.pt")
-    image = timm.create_model("vit_base_patch14_dinov2", img_size=SIDE, num_classes=0)
+    image = timm.create_model("vit_small_patch14_dinov2", img_size=SIDE, num_classes=0)
     torch.save(image.state_dict(), tmp_path / "image.pt")
     files = tmp_path / "texts.pt", tmp_path / "image.pt"
     with pytest.raises(UserError, match=r"aren't all prepared alike .*quick_gelu"):
