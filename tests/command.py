@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).parents[1]
@@ -191,38 +191,21 @@ def clearing(name: str) -> list[Callable[[], None]]:
 
 
 def started(command: list[str], folder: Path) -> subprocess.Popen[str]:
-    """Start a command in `folder`; after SIGABRT it prints where it is. OMP_NUM_THREADS must change no result."""
-    environment = os.environ | {"PYTHONFAULTHANDLER": "1", "OMP_NUM_THREADS": "3"}
+    """Start a command in `folder`. OMP_NUM_THREADS must change no result."""
+    environment = os.environ | {"OMP_NUM_THREADS": "3"}
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
 def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-    """Wait for the end of a command that was `started`; says where one hangs."""
-    try:
-        output, errors = process.communicate(timeout=WAIT_SECONDS)
-    except subprocess.TimeoutExpired as hung:
-        if process.poll() is not None:
-            raise AssertionError(f"{hung}: it has ended, but a process that it left behind has not") from None
-        process.send_signal(signal.SIGABRT)
-        _, where = process.communicate(timeout=WAIT_SECONDS)
-        raise AssertionError(f"{hung}:\n{where}") from None
+    """Wait for the end of a command that was `started`."""
+    output, errors = process.communicate(timeout=WAIT_SECONDS)
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
-class Started(Protocol):
-    """A command that may run."""
-
-    def poll(self) -> int | None:
-        """Its exit status, if it has ended."""
-
-    def communicate(self) -> object:
-        """What it printed."""
-
-
-def until(reached: Callable[[], bool], process: Started, seconds: float = WAIT_SECONDS, often: float = 0.05) -> None:
-    """Wait until something is reached while a command runs, looking every `often` seconds."""
+def until(reached: Callable[[], bool], process: Any, seconds: float = WAIT_SECONDS, often: float = 0.05) -> None:
+    """Wait until something is reached while a command (`Popen` or `Forked`) runs, looking every `often` seconds."""
     end = time.monotonic() + seconds
     while not reached():
         assert process.poll() is None, ("it ended before that moment", process.communicate())

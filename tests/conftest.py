@@ -36,10 +36,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith("tests/studies/"))
 
 
-def pytest_addoption(parser) -> None:
-    parser.addoption("--long", action="store_true", help="several processes train every scorer for 50 steps, not 2")
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
     with quick_imports():

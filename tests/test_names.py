@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,14 +34,20 @@ FUNCTIONS = {
 OTHERS: dict[str, str] = {}
 
 
+@cache
+def definitions() -> list[tuple[ast.stmt, str]]:
+    """Every statement outside of others, with its file."""
+    paths = [path for floor in ("envs", "generators", "models", "studies") for path in (ROOT / floor).rglob("*.py")]
+    paths += (ROOT / "src/menagerie").glob("*.py")
+    return [(node, path.relative_to(ROOT).as_posix()) for path in paths for node in ast.parse(path.read_bytes()).body]
+
+
 def defined(kind: type) -> dict[str, set[str]]:
     """The files that define each class, or each function, outside of other definitions."""
     found: dict[str, set[str]] = defaultdict(set)
-    paths = [path for floor in ("envs", "generators", "models", "studies") for path in (ROOT / floor).rglob("*.py")]
-    for path in (*paths, *(ROOT / "src/menagerie").glob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, kind):
-                found[node.name].add(path.relative_to(ROOT).as_posix())
+    for node, file in definitions():
+        if isinstance(node, kind):
+            found[node.name].add(file)
     return found
 
 

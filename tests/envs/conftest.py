@@ -16,13 +16,8 @@ def world() -> World:
 
 
 @pytest.fixture(scope="session")
-def atlas_cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("atlas")
-
-
-@pytest.fixture(scope="session")
-def renderer(world, atlas_cache) -> Renderer:
-    return Renderer(world, RESOLUTION, atlas_cache)
+def renderer(world, tmp_path_factory) -> Renderer:
+    return Renderer(world, RESOLUTION, tmp_path_factory.mktemp("atlas"))
 
 
 @pytest.fixture(scope="session")

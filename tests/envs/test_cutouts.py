@@ -47,16 +47,6 @@ def test_cutout_replaces_a_built_in_animal_in_its_world_only(folder):
     assert np.array_equal(ours.masks == 2, before.masks == 2), "the penguin is the modelled one"
 
 
-def test_cutout_has_the_same_bytes_from_workers_and_cache(folder):
-    world = one(folder)
-    scenes = [Scene(b, (Object("lion", "grass", "center"),), view) for b in world.backgrounds for view in (0, 1)]
-    images = Renderer(world, SIDE).render(scenes).images
-    parallel = Renderer(world, SIDE, folder / "cache", workers=2)
-    parallel.prepare(scenes)
-    assert np.array_equal(parallel.render(scenes).images, images)
-    assert np.array_equal(Renderer(world, SIDE, folder / "cache").render(scenes[::-1]).images[::-1], images)
-
-
 def entry_of(world, slot):
     return build_entry(EntryKey("lion", slot, 0), world.textures, world.backgrounds, SIDE, dict(world.cutouts))
 

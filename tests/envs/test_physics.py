@@ -17,13 +17,19 @@ def bullet():
         yield bullet
 
 
-def test_stored_poses_are_the_settled_ones(bullet, tmp_path):
-    settled = {name: physics.settle(bullet, name, tmp_path) for name in names("animals")}
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """A folder of the convex parts of animals."""
+    return tmp_path_factory.mktemp("parts")
+
+
+def test_stored_poses_are_the_settled_ones(bullet, parts):
+    settled = {name: physics.settle(bullet, name, parts) for name in names("animals")}
     assert physics.pose_problems(read_poses(), settled) == []
 
 
-def test_no_two_animals_touch_in_any_pair_of_slots(bullet, tmp_path):
-    distances = physics.contacts(bullet, names("animals"), tmp_path)
+def test_no_two_animals_touch_in_any_pair_of_slots(bullet, parts):
+    distances = physics.contacts(bullet, names("animals"), parts)
     assert len(distances) == len(RELATIONS)
     assert min(distances.values()) > 0.03
 
@@ -44,6 +50,6 @@ def test_pose_other_than_the_stored_one_is_reported():
     assert "no stored pose" in physics.pose_problems({}, {"cat": Settled()})[0]
 
 
-def test_contact_is_detected_where_slots_are_too_near(bullet, tmp_path, monkeypatch):
+def test_contact_is_detected_where_slots_are_too_near(bullet, parts, monkeypatch):
     monkeypatch.setitem(SLOTS, "right", Slot((-0.6, 0.0, 0.0), 0.9, (-153.0,)))
-    assert min(physics.contacts(bullet, ("cat", "pig"), tmp_path).values()) <= 0
+    assert min(physics.contacts(bullet, ("cat", "pig"), parts).values()) <= 0

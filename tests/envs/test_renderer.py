@@ -38,21 +38,17 @@ def test_image_depends_neither_on_batch_nor_on_order(renderer, rendered, scenes)
         assert np.array_equal(renderer.render([scene])[0][0], images[index])
 
 
-def test_warm_cache_gives_the_same_bytes(world, atlas_cache, rendered, scenes):
-    warm = Renderer(world, RESOLUTION, atlas_cache)
-    steps = []
-    warm.prepare(scenes, lambda done, total: steps.append((done, total)))
-    assert steps == [], "everything was in the cache"
-    assert np.array_equal(warm.render(scenes)[0], rendered[0])
-
-
-def test_workers_give_the_same_bytes(world, rendered, scenes, tmp_path):
+def test_workers_and_their_cache_give_the_same_bytes(world, rendered, scenes, tmp_path):
     steps = []
     parallel = Renderer(world, RESOLUTION, tmp_path, workers=2)
     parallel.prepare(scenes[:1], lambda done, total: steps.append((done, total)))
     records = 2 + len(world.backgrounds)  # the objects', and those of the view's backgrounds
     assert steps == [(done, records) for done in range(1, records + 1)]
-    assert np.array_equal(parallel.render(scenes[:1])[0], rendered[0][:1])
+    warm = Renderer(world, RESOLUTION, tmp_path)
+    warm.prepare(scenes[:1], lambda done, total: steps.append((done, total)))
+    assert len(steps) == records, "everything was in the folder"
+    for one in (parallel, warm):
+        assert np.array_equal(one.render(scenes[:1])[0], rendered[0][:1])
 
 
 def test_identity_depends_on_what_determines_pixels():

@@ -1,13 +1,20 @@
 """The kinds of files that the project reads. `our_files.py` lists those that it writes, `their_files.py` all others."""
 
+import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from operator import eq
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.faults.damage import Damage
-from tests.helpers.judge import Verdict, judged, outcome
+from tests.helpers.judge import ANEW, Verdict, judged, outcome
+
+NOBODY = 65534
+LOST = ("training state",)  # kinds that must not be made anew, because they would be lost
+# Words of messages that call a file damaged, or advise to make it again.
+ADVICE = ("damage", "delete", "again", "anew")
 
 
 class FileKind(NamedTuple):
@@ -18,8 +25,6 @@ class FileKind(NamedTuple):
     """Makes an intact file, and what belongs to it, in an empty folder; returns the file."""
     read: Callable[[Path], Any]
     """Returns what the project reads; the path may lie in a copy of that folder."""
-    modules: str
-    """The modules whose functions open the file, with spaces between."""
     same: Callable[[Any, Any], bool] = eq
     """Whether what was read of a damaged file is right, given what is read of an intact one."""
     free: bool = False
@@ -44,6 +49,29 @@ class Made(NamedTuple):
         forged = damage.fault == "another value" and path.suffix in (".json", ".jsonl", ".log")
         found = outcome(self.kind.read, path)
         return judged(found, self.intact, self.kind.same, path, self.kind.free or forged)
+
+    def complaint(self) -> str:
+        """What is wrong with the message if this process may not read the file; empty if nothing is."""
+
+        def read(path: Path) -> Any:
+            self.kind.read(path)  # imports what it needs
+            path.chmod(0)
+            if os.geteuid() == 0:
+                os.seteuid(NOBODY)
+            return self.kind.read(path)
+
+        with tempfile.TemporaryDirectory() as work:
+            shutil.copytree(self.folder, Path(work) / "made", symlinks=True)
+            for place in (Path(work), *Path(work).rglob("*")):
+                place.chmod(0o755)
+            what, value = outcome(read, Path(work) / "made" / self.file.relative_to(self.folder))
+        remade = value in (ANEW, {}) and self.kind.name not in LOST
+        if what == "value" and (remade or self.kind.same(value, self.intact)):
+            return ""
+        said = value if what == "error" else value.strip().splitlines()[-1]
+        named = what == "error" or (said.startswith("PermissionError: [Errno") and "'/" in said)
+        clear = named and "Permission denied" in said and not any(word in said for word in ADVICE)
+        return "" if clear else f"{what} {value}"
 
 
 def made(kind: FileKind, folder: Path) -> Made:

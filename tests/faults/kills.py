@@ -1,7 +1,5 @@
 """Kills random processes of a command at random moments, and checks what the command leaves.
 
-    python -m tests.faults.kills NAME FOLDER COUNT SEED
-
 `attack` starts a command again and again, kills its parent, one of its other processes or all of them, and waits until
 no process is left without a parent. At last the command runs undisturbed. It must leave the same files as one that was
 never killed, with the same content where that is seeded, and no temporary files.
@@ -14,9 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.command import QUICK, ROOT
 
@@ -39,28 +36,6 @@ COMMANDS: dict[str, list[str]] = {
     "local": [sys.executable, str(STUDIES / "binding_grid.py"), *QUICK, *SMALL, "--out", "run", "--cluster", "local"],
     "sweep": [sys.executable, str(STUDIES / "sample_efficiency.py"), *SWEEP, "--out", "run"],
 }
-
-
-class Kill(NamedTuple):
-    """One attack."""
-
-    whom: str
-    at: float
-    """Seconds after the start."""
-    running: int
-    """Processes of the command at that moment."""
-    gone_after: float
-    """Seconds until no process was left without its parent."""
-
-
-class Attack(NamedTuple):
-    """The kills of a command, and what was wrong."""
-
-    kills: list[Kill]
-    complaints: list[str]
-    """The last lines of commands that ended by themselves after one of their processes was killed."""
-    problems: list[str]
-    """What is wrong; empty if nothing is."""
 
 
 def start(name: str, folder: Path) -> subprocess.Popen:
@@ -115,50 +90,37 @@ def seconds_until_gone(folder: Path) -> float:
     return took
 
 
-def attack(
-    name: str, folder: Path, count: int, seed: int, report: Callable[[Kill], None] = lambda kill: None
-) -> Attack:
-    """Kill a command `count` times, then let it end; compare with `folder / "undisturbed"`, made where it isn't."""
-    chance, kills, complaints = random.Random(seed), [], []
+def attack(name: str, folder: Path, count: int, seed: int) -> list[str]:
+    """Kill a command `count` times, then let it end; returns what is wrong, compared with one that was never killed."""
+    chance, kills, problems = random.Random(seed), 0, []
     expected, place = folder / "undisturbed", folder / "attacked"
-    if not expected.exists() and start(name, expected).wait():
-        return Attack([], [], [f"{name} fails undisturbed: {(expected / 'said.txt').read_text()[-2000:]}"])
-    problems: list[str] = []
-    while len(kills) < count:
-        began, command = time.monotonic(), start(name, place)
-        moment = chance.expovariate(1 / MEAN_SECONDS)
+    if start(name, expected).wait():
+        return [f"fails undisturbed: {last_line(expected)}"]
+    while kills < count:
+        command, moment = start(name, place), chance.expovariate(1 / MEAN_SECONDS)
         whom = chance.choice(WHOM[name == "atlas" :])  # the parent of "atlas" is a shell
         try:
-            ended = command.wait(moment)
-        except subprocess.TimeoutExpired:
-            at, running = time.monotonic() - began, len(processes(place))
-            kill(victims(place, command.pid, whom, chance))
-            ended = None if whom == "one" else command.wait()
-        if ended is None:  # it may go on, or end by itself with what is wrong
-            try:
-                ended = command.wait(MEAN_SECONDS)
-            except subprocess.TimeoutExpired:
-                kill([command.pid])
-                command.wait()
-            else:
-                complaints += last_line(place) if ended else []
-        elif ended >= 0:  # before it was killed
-            problems += [f"{name} failed undisturbed: {line}" for line in last_line(place)] if ended else []
+            if command.wait(moment):
+                problems.append(f"failed before it was killed: {last_line(place)}")
             problems += differences(expected, place)
             clear(place)
             continue
-        gone = seconds_until_gone(place)
-        kills.append(Kill(whom, round(at, 1), running, round(gone, 2)))
-        report(kills[-1])
-        if gone > MOST_SECONDS:
-            problems.append(f"{name}: after {kills[-1]} processes were left")
+        except subprocess.TimeoutExpired:
+            kill(victims(place, command.pid, whom, chance))
+            kills += 1
+        try:
+            command.wait(MEAN_SECONDS)  # if one process was killed, it may go on, or end with what is wrong
+        except subprocess.TimeoutExpired:
+            kill([command.pid])
+            command.wait()
+        if (gone := seconds_until_gone(place)) > MOST_SECONDS:
+            problems.append(f"{gone:.0f} s after {whom} was killed processes were left")
     if start(name, place).wait():
-        problems.append(f"{name} doesn't go on after {kills[-3:]}: {last_line(place)}")
+        problems.append(f"doesn't go on: {last_line(place)}")
     seconds_until_gone(place)
-    problems += differences(expected, place)
     if b"Traceback" in (place / "said.txt").read_bytes():
-        problems.append(f"{name}: a traceback in {place / 'said.txt'}")
-    return Attack(kills, complaints, problems)
+        problems.append(f"a traceback in {place / 'said.txt'}")
+    return problems + differences(expected, place)
 
 
 def last_line(place: Path) -> list[str]:
@@ -204,16 +166,3 @@ def seeded(path: Path) -> object:
     if path.name in ("predictions.csv", "model.safetensors", "results.csv") or path.suffix in (".h5", ".npz"):
         return path.read_bytes()
     return None
-
-
-def main(name: str, folder: str, count: str, seed: str) -> int:
-    done = attack(name, Path(folder).absolute(), int(count), int(seed), lambda kill: print(kill, flush=True))
-    slowest = max((kill.gone_after for kill in done.kills), default=0.0)
-    print(f"{name}: {len(done.kills)} kills, {len(done.problems)} problems; all gone after {slowest} s at most")
-    for line in [*done.problems, *sorted(set(done.complaints))]:
-        print(f"  {line}")
-    return int(bool(done.problems))
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -310,54 +310,29 @@ def is_earlier(found: Any, intact: Any) -> bool:
     )
 
 
-CHECKPOINTS = "menagerie.models.checkpoint menagerie.envs.core.records menagerie.models.library.sources"
-CELLS = "menagerie.envs.core.records menagerie.studies.runs.results menagerie.models.library.cells"
-CONFIGS = (
-    "menagerie.studies.runs.folder menagerie.studies.attention menagerie.models.library.trainings "
-    "menagerie.studies.real_training.trained_on"
-)
-STORAGE = "menagerie.generators.storage.{0}".format
-SPLITS = " ".join(
-    ["menagerie.generators.vocabulary", *map(STORAGE, ("hdf5", "split_file", "folder", "pictures", "pack"))]
-)
-ERRORS, LOGS = "menagerie.studies.analysis.errors", "menagerie.studies.runs.training_log"
-RECIPES = "menagerie.studies.frame.cells"
-STATES = "menagerie.models.training.state menagerie.studies.runs.shared"
-CARDS = "menagerie.studies.cards.card menagerie.studies.cards.verify"
-SCORES = "menagerie.studies.cards.scores menagerie.studies.scoring.frozen"
-
-
 KINDS: dict[str, tuple[Any, ...]] = {
-    "checkpoint config": (lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
-    "checkpoint weights": (lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
-    "training state": (make_state, read_state, STATES),
-    "result of a cell": (lambda f: make_cell(f) / "result.json", lambda p: read_result(p.parent) or ANEW, CELLS),
-    "results of a study": (make_cells, lambda p: read_results(p.parent), "menagerie.studies.runs.results"),
-    "predictions": (lambda f: make_cell(f) / FILE, lambda p: read_predictions(p.parent).to_csv(), ERRORS),
-    "training log": (lambda f: make_cell(f) / LOG, lambda p: read_training(p.parent) or ANEW, LOGS),
-    "config of a run": (make_config, read_claim, CONFIGS),
-    "tasks of a cluster": (
-        record(RECORD, HANDLES),
-        lambda p: read_tasks(p.parent) or ANEW,
-        "menagerie.studies.cluster.tasks",
-    ),
-    "what was carried": (
-        record(CARRIED, WORDS_CARRIED),
-        lambda p: read_carried(p.parent),
-        "menagerie.studies.runs.results",
-    ),
-    "kept state": (make_kept, read_kept, "menagerie.models.kept_states"),
-    "measured rows": (make_measured, read_norms, "menagerie.studies.frame.measure"),
-    "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip")), RECIPES),
-    "journal of trials": (make_journal, read_journal, "menagerie.studies.frame.storage", is_earlier),
-    "atlas": (make_atlas, read_atlas, "menagerie.envs.render.atlas", is_part),
-    "embeddings of images": (make_rows, read_rows, "menagerie.models.evaluation.embedding_store", is_part),
-    "parsed captions": (make_parses, read_parses, "menagerie.envs.core.kept_answers", is_part),
-    "answers of judges": (make_answers, read_answers, "menagerie.models.judges.answers", is_part),
-    "index of a tar shard": (make_index, read_shard_index, "menagerie.generators.sources.shard_index"),
-    "split": (make_store, read_whole_split, SPLITS),
-    "card": (make_card, read_card, CARDS),
-    "scores of a card": (lambda f: make_card(f).with_suffix(".csv"), read_scores_of_card, SCORES),
-    "packed split": (partial(make_store, packed=True), read_whole_split, SPLITS),
+    "checkpoint config": (lambda f: make_checkpoint(f) / "config.json", read_checkpoint),
+    "checkpoint weights": (lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint),
+    "training state": (make_state, read_state),
+    "result of a cell": (lambda f: make_cell(f) / "result.json", lambda p: read_result(p.parent) or ANEW),
+    "results of a study": (make_cells, lambda p: read_results(p.parent)),
+    "predictions": (lambda f: make_cell(f) / FILE, lambda p: read_predictions(p.parent).to_csv()),
+    "training log": (lambda f: make_cell(f) / LOG, lambda p: read_training(p.parent) or ANEW),
+    "config of a run": (make_config, read_claim),
+    "tasks of a cluster": (record(RECORD, HANDLES), lambda p: read_tasks(p.parent) or ANEW),
+    "what was carried": (record(CARRIED, WORDS_CARRIED), lambda p: read_carried(p.parent)),
+    "kept state": (make_kept, read_kept),
+    "measured rows": (make_measured, read_norms),
+    "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip"))),
+    "journal of trials": (make_journal, read_journal, is_earlier),
+    "atlas": (make_atlas, read_atlas, is_part),
+    "embeddings of images": (make_rows, read_rows, is_part),
+    "parsed captions": (make_parses, read_parses, is_part),
+    "answers of judges": (make_answers, read_answers, is_part),
+    "index of a tar shard": (make_index, read_shard_index),
+    "split": (make_store, read_whole_split),
+    "card": (make_card, read_card),
+    "scores of a card": (lambda f: make_card(f).with_suffix(".csv"), read_scores_of_card),
+    "packed split": (partial(make_store, packed=True), read_whole_split),
 }
 OURS = [FileKind(name, *entry) for name, entry in KINDS.items()]

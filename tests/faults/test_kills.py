@@ -14,8 +14,8 @@ import pytest
 from menagerie.envs.core.files import clear_leftovers, scratch_folder, whole_file
 from menagerie.envs.core.machine import is_running, system_name
 from menagerie.studies.cluster.process import Process
-from tests.command import ROOT
-from tests.faults.kills import COMMANDS, MARK, WHOM, Kill, attack, contents, differences, kill, processes, victims
+from tests.command import ROOT, until
+from tests.faults.kills import COMMANDS, MARK, attack, contents, differences, kill, processes, victims
 
 EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "0"))
 SECONDS = 5.0  # from the end of a command to the end of its last process
@@ -68,11 +68,7 @@ def started(kind: str, folder: Path) -> subprocess.Popen:
     (folder / "slow.py").write_text("import time\ntime.sleep(600)\n")
     environment = os.environ | {MARK: str(folder), "PYTHONPATH": f"{ROOT}:{folder}", "TMPDIR": str(folder)}
     command = subprocess.Popen([sys.executable, "idle.py", kind], cwd=folder, env=environment)
-    end = time.monotonic() + 120
-    while not (folder / "ready").exists():
-        assert command.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until((folder / "ready").exists, command, 120)
     return command
 
 
@@ -93,9 +89,8 @@ def test_idle_processes_end_with_a_command_that_is_killed(kind, tmp_path):
 @pytest.mark.parametrize("name", COMMANDS if EXAMPLES else ["make"])
 def test_a_command_killed_at_random_moments_leaves_the_same_files(name, tmp_path):
     """Three kills of one command; with MENAGERIE_EXAMPLES as many of each command."""
-    done = attack(name, tmp_path, EXAMPLES or 3, seed=18)
-    assert not done.problems, "\n".join(done.problems)
-    assert len(done.kills) == (EXAMPLES or 3)
+    problems = attack(name, tmp_path, EXAMPLES or 3, seed=18)
+    assert not problems, "\n".join(problems)
 
 
 @linux
@@ -108,7 +103,7 @@ def test_an_attack_finds_processes_and_differences(tmp_path):
     assert sorted(victims(tmp_path, command.pid, "all", chance)) == sorted(every)
     kill(every)
     command.wait()
-    assert Kill(WHOM[0], 0.0, len(every), 0.0).running >= 2
+    assert len(every) >= 2
     for name, text in (("one", "1"), ("other", "2")):
         (tmp_path / name / "tmp/left").mkdir(parents=True)
         (tmp_path / name / "results.csv").write_text(text)
@@ -178,10 +173,8 @@ def test_a_zombie_process_is_dead():
     process = Process.of(child.pid)
     assert process.lives
     child.send_signal(signal.SIGKILL)
-    end = time.monotonic() + 10
-    while process.lives:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked how
+    assert not process.lives
     child.wait()
 
 

@@ -1,6 +1,7 @@
 """Every planted fault is found, with a message that says what, where and the way out; what is untouched passes."""
 
 import re
+import shutil
 from dataclasses import replace
 
 import h5py
@@ -19,14 +20,30 @@ from menagerie.generators.captions.spec import draw_denied, draw_mentions
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pack import pack
-from menagerie.generators.storage.split_file import REMEDY, Split, read_split
+from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, read_split
 from tests.faults.split_faults import SPLIT_FAULTS
-from tests.faults.store_faults import INCOMPLETE, STORE_FAULTS
 from tests.helpers.planting import light_file, plant_in_pictures, with_columns
-from tests.helpers.splits import RECIPE, in_memory
+from tests.helpers.splits import RECIPE, in_memory, lend, make_split
 
 WRITTEN = "pictures and texts are as they were written"
 DIGEST = "the file has the digest that it was written with"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A packed split file, which no test may change."""
+    path = make_split(tmp_path_factory.mktemp("store"), RECIPE)
+    pack(path)
+    return path
+
+
+@pytest.fixture
+def damaged(sound, tmp_path):
+    """A copy of the split, to be damaged; composing finds what is wrong, not the sample that is drawn directly."""
+    lend(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pixels, "SAMPLE", 0)
+        yield shutil.copytree(sound.parent, tmp_path / sound.parent.name) / sound.name
 
 
 def failures(findings) -> dict[str, Finding]:
@@ -110,30 +127,38 @@ def test_what_a_counterfactual_says_is_compared_with_what_is_made_again(tmp_path
     assert "its columns mentioned are others" in found["validation is what the recipe makes"].detail
 
 
-@pytest.mark.parametrize("name", STORE_FAULTS)
+# What a bug of the packing code does to pictures and texts that HDF5 can read, by table.
+PICTURE_FAULTS = {
+    "images rolled by a row": {"images": lambda its: np.roll(its, 1, 0)},
+    "mirrored with masks": dict.fromkeys(PICTURED[:2], lambda its: its[:, :, ::-1]),
+    "red for blue": {"images": lambda its: its[..., ::-1]},
+    "one bit": {"images": lambda its: its ^ (np.arange(its.size).reshape(its.shape) == 999)},
+    "ids exchanged": {"masks": lambda its: np.array([0, 2, 1], np.uint8)[its]},
+    "a letter": {"caption": lambda its: np.char.replace(its, b"a", b"o", 1).astype(its.dtype)},
+    "no false captions": {"false_caption": np.zeros_like},
+}
+INCOMPLETE = {
+    "no masks": {"masks": None},
+    "no pictures and texts": dict.fromkeys(PICTURED),
+    "a row less": dict.fromkeys(PICTURED, lambda its: its[:-1]),
+}
+
+
+@pytest.mark.parametrize("name", [*PICTURE_FAULTS, *INCOMPLETE])
 @pytest.mark.parametrize("sign", [False, True], ids=["digest kept", "digest again"])
-def test_a_fault_of_pictures_is_found(damaged, monkeypatch, name, sign):
-    monkeypatch.setattr(pixels, "SAMPLE", 0)  # composing finds it
-    plant_in_pictures(damaged, STORE_FAULTS[name], sign)
-    found = failures(pixels.check_pictures(read_split(damaged)))
+def test_a_fault_of_pictures_is_found(damaged, name, sign):
+    plant_in_pictures(damaged, (PICTURE_FAULTS | INCOMPLETE)[name], sign)
+    found = failures(map(with_way_out, pixels.check_pictures(read_split(damaged))))
+    if name in INCOMPLETE:
+        (finding,) = found.values()
+        assert "train" in finding.detail
+        assert finding.detail.endswith(REMEDY)
+        assert finding.detail.count(REMEDY) == 1
+        return
     assert (WRITTEN in found) != sign
     claims = found.keys() - {WRITTEN}
-    assert claims
-    assert claims <= {pixels.AGAIN, pixels.TEXTS}
-    for claim in claims:
-        assert "of row " in found[claim].detail
-        assert " of train" in found[claim].detail
-
-
-@pytest.mark.parametrize("name", INCOMPLETE)
-@pytest.mark.parametrize("sign", [False, True], ids=["digest kept", "digest again"])
-def test_missing_pictures_are_found(damaged, monkeypatch, name, sign):
-    monkeypatch.setattr(pixels, "SAMPLE", 0)
-    plant_in_pictures(damaged, INCOMPLETE[name], sign)
-    (finding,) = failures(map(with_way_out, pixels.check_pictures(read_split(damaged)))).values()
-    assert "train" in finding.detail
-    assert finding.detail.endswith(REMEDY)
-    assert finding.detail.count(REMEDY) == 1
+    assert claims == {pixels.TEXTS if "caption" in min(PICTURE_FAULTS[name]) else pixels.AGAIN}
+    assert all(re.search(r"of row \d+ of train", found[claim].detail) for claim in claims)
 
 
 def test_a_wrong_atlas_is_found_by_drawing_directly(tmp_path):
@@ -156,12 +181,10 @@ def test_a_wrong_atlas_is_found_by_drawing_directly(tmp_path):
     assert re.search(r"of 1\d images are others, first row \d+ of \w+, .* dB", found[pixels.DIRECT].detail)
 
 
-@pytest.mark.parametrize(("name", "index"), [("images", (3, 4, 5, 0)), ("view", 9), ("caption", 2)])
-def test_a_value_that_changes_on_disk_is_found(damaged, monkeypatch, name, index):
-    monkeypatch.setattr(pixels, "SAMPLE", 0)
+@pytest.mark.parametrize(("name", "index"), [("images", (3, 4, 5, 0)), ("view", 9)])
+def test_a_value_that_changes_on_disk_is_found(damaged, name, index):
     with h5py.File(damaged, "r+") as file:
-        value = file["train"][name][index]
-        file["train"][name][index] = value[1:] if isinstance(value, bytes) else value ^ 1
+        file["train"][name][index] ^= 1
     assert failures(audit(damaged)).keys() >= {DIGEST if name == "view" else WRITTEN}
 
 

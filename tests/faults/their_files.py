@@ -156,10 +156,6 @@ def make_configured(folder: Path) -> Path:
     return folder / "config.json"
 
 
-def read_configured(path: Path) -> Any:
-    return kind_of_hugging_face(path.parent)
-
-
 def make_table(folder: Path, form: str) -> Path:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     (folder / "hub").mkdir(parents=True)
@@ -198,32 +194,26 @@ def read_imported(path: Path) -> Any:
         shutil.rmtree(out, ignore_errors=True)
 
 
-WORLDS = "menagerie.envs.custom.world_file menagerie.envs.custom.ingredients"
-CUTOUTS = "menagerie.envs.drawing.picture_file menagerie.envs.custom.cutouts"
-SHARDS = "menagerie.generators.sources.shard menagerie.generators.sources.tar_shards"
-PICTURES, ROWS = "menagerie.generators.sources.image_files", "menagerie.generators.sources.rows"
-TABLES = "menagerie.generators.hub.tables menagerie.generators.hub.pictures"
-WEBDATASET, EXPORTED = "menagerie.generators.hub.webdataset", "menagerie.generators.audit.exported"
 COCO, GENOME = "coco/annotations/captions_train2017.json", "vg/region_descriptions.json"
-KINDS: dict[str, tuple[Any, Any, str]] = {
-    "recipe": (make_recipe, lambda path: read_recipe(str(path)), "menagerie.generators.splits.recipe_file"),
-    "world": (make_world, read_world, WORLDS),
-    "mesh of a world": (lambda folder: make_world(folder).with_name("blob.stl"), read_world, WORLDS),
-    "cut-out of a world": (make_cutout, read_world, CUTOUTS),
-    "picture of a world": (lambda folder: make_world(folder).with_name("tiles.png"), read_world, WORLDS),
-    "captions of COCO": (source("coco", COCO), read_source("coco"), ROWS),
-    "regions of Visual Genome": (source("visual genome", GENOME), read_source("visual genome", "regions"), ROWS),
-    "tar shard": (source("tar shards", "shards/00000.tar"), read_source("tar shards"), SHARDS),
-    "table of a benchmark": (benchmark("negbench", "**/*.csv"), read_benchmark("negbench"), ROWS),
-    "photograph (JPEG)": (partial(make_photograph, form="jpeg"), read_photograph, PICTURES),
-    "photograph (PNG)": (partial(make_photograph, form="png"), read_photograph, PICTURES),
-    "parquet table of the hub": (partial(make_table, form="parquet"), read_imported, TABLES),
-    "arrow table of the hub": (partial(make_table, form="arrow"), read_imported, TABLES),
-    "tar file of a webdataset": (partial(make_webdataset, file="test/0.tar"), read_imported, WEBDATASET),
-    "class names of a webdataset": (partial(make_webdataset, file="classnames.txt"), read_imported, WEBDATASET),
-    "raw images": (make_raw, read_raw, "menagerie.generators.sources.raw_images"),
-    "mark of an export": (partial(make_export, file=MARK), read_exported, EXPORTED),
-    "digests of an export": (partial(make_export, file=SUMS), read_exported, "menagerie.generators.export.write"),
-    "config of Hugging Face": (make_configured, read_configured, "menagerie.models.library.judged"),
+KINDS: dict[str, tuple[Any, Any]] = {
+    "recipe": (make_recipe, lambda path: read_recipe(str(path))),
+    "world": (make_world, read_world),
+    "mesh of a world": (lambda folder: make_world(folder).with_name("blob.stl"), read_world),
+    "cut-out of a world": (make_cutout, read_world),
+    "picture of a world": (lambda folder: make_world(folder).with_name("tiles.png"), read_world),
+    "captions of COCO": (source("coco", COCO), read_source("coco")),
+    "regions of Visual Genome": (source("visual genome", GENOME), read_source("visual genome", "regions")),
+    "tar shard": (source("tar shards", "shards/00000.tar"), read_source("tar shards")),
+    "table of a benchmark": (benchmark("negbench", "**/*.csv"), read_benchmark("negbench")),
+    "photograph (JPEG)": (partial(make_photograph, form="jpeg"), read_photograph),
+    "photograph (PNG)": (partial(make_photograph, form="png"), read_photograph),
+    "parquet table of the hub": (partial(make_table, form="parquet"), read_imported),
+    "arrow table of the hub": (partial(make_table, form="arrow"), read_imported),
+    "tar file of a webdataset": (partial(make_webdataset, file="test/0.tar"), read_imported),
+    "class names of a webdataset": (partial(make_webdataset, file="classnames.txt"), read_imported),
+    "raw images": (make_raw, read_raw),
+    "mark of an export": (partial(make_export, file=MARK), read_exported),
+    "digests of an export": (partial(make_export, file=SUMS), read_exported),
+    "config of Hugging Face": (make_configured, lambda path: kind_of_hugging_face(path.parent)),
 }
 THEIRS = [FileKind(name, *entry, free=True) for name, entry in KINDS.items()]

@@ -4,14 +4,13 @@ Texts and graphs are made of contents. A mistake of the code that makes them is 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-from menagerie.envs.scene import Scene
 from menagerie.generators.audit.regeneration import current_recipe
 from menagerie.generators.captions.templates import Content
 from menagerie.generators.storage.columns import make_columns
@@ -21,6 +20,7 @@ from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import PICTURED, Split, read_split, split_name, write_split
 
 Plant = Callable[[Split], Split]
+Changes = Mapping[str, Callable[[np.ndarray], np.ndarray] | None]  # of tables; None takes one away
 PLANTED = "planted texts"
 
 
@@ -41,13 +41,6 @@ def with_contents(split: Split, name: str, contents: Iterable[Content]) -> Split
 def contents_of(split: Split, name: str) -> list[Content]:
     """What the captions of a subset say."""
     return split.subsets[name].contents_at(slice(len(split.subsets[name])))
-
-
-def only(split: Split, keep: Callable[[Scene], bool], *names: str) -> Split:
-    """The split with those records only, of the subsets named, whose scenes are to be kept."""
-    for name in names:
-        split = with_contents(split, name, [content for content in contents_of(split, name) if keep(content.scene)])
-    return split
 
 
 def with_columns(split: Split, name: str, **columns: np.ndarray) -> Split:
@@ -86,19 +79,18 @@ def light_file(folder: Path, split: Split, planted: Split | None = None) -> Spli
     return found
 
 
-def plant_in_pictures(path: Path, plant: Callable, sign: bool, subset: str = "train") -> None:
+def plant_in_pictures(path: Path, changes: Changes, sign: bool, subset: str = "train") -> None:
     """Change the pictures and texts of a subset of a packed file; with `sign`, their digest is computed again."""
     with h5py.File(path, "r+") as file:
         group = file[subset]
-        tables = {name: group[name][:] for name in PICTURED}
-        plant(tables)
-        for name in PICTURED:
+        for name, change in changes.items():
+            table = group[name][:]
             del group[name]
-        for name, table in tables.items():
-            group.create_dataset(name, data=table)
+            if change is not None:
+                group[name] = change(table)
         if sign:
             hashed = hashlib.sha256()
             for rows in blocks(len(group["view"])):
-                for table in tables.values():
-                    hashed.update(table[rows].tobytes())
+                for name in PICTURED:
+                    hashed.update(group[name][rows].tobytes() if name in group else b"")
             write_attribute(group, DIGEST, hashed.hexdigest())

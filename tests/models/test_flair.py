@@ -148,12 +148,6 @@ def test_flair_scores_each_text_with_the_vector_that_it_pools():
 # Several captions
 
 
-@pytest.fixture(scope="module")
-def spatial(tmp_path_factory):
-    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5, template="free-relation")
-    return SplitDataset(make_split(tmp_path_factory.mktemp("spatial"), recipe, resolution=32), "train")
-
-
 def batch_of(data, captions, size=6, **recipe):
     reader = build_scorer("flair", TOWERS, TEXTS, {"captions": captions, "heads": 2}).reader
     keep = []

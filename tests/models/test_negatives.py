@@ -1,4 +1,4 @@
-"""Negatives in the loss: what a batch holds, what it costs, and NegCLIP's rectangular loss."""
+"""Negatives in the loss: what a batch holds."""
 
 from dataclasses import replace
 
@@ -105,6 +105,3 @@ def test_image_negatives_put_counterfactuals_into_the_batch(data):
     assert torch.equal(batch.images, data.images(expected))
     assert list(batch.texts[0]) == [data.records.captions[i] for i in expected]
     assert not set(expected.tolist()) <= set(chosen.tolist())
-
-
-# NegCLIP's loss

@@ -31,8 +31,17 @@ def ramps(monkeypatch):
     monkeypatch.setattr(timm.layers.weight_init, "_trunc_normal_", fill)
 
 
-def test_oc_clip_binds_the_patches_of_dinov2(tmp_path):
+def with_vision(monkeypatch, name, **options):
+    """Change the image tower of an architecture, and give its text tower a single block."""
+    config = open_clip.get_model_config(name)
+    config["text_cfg"]["layers"] = 1
+    config["vision_cfg"] |= options
+    monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, name, config)
+
+
+def test_oc_clip_binds_the_patches_of_dinov2(tmp_path, monkeypatch):
     """At 28 pixels: 2 x 2 patches of width 768, pixel statistics of ImageNet, timm's own layers."""
+    with_vision(monkeypatch, NAME)
     towers = TowerConfig(NAME, resolution=SIDE)
     scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
     built = scorer.towers
@@ -55,11 +64,14 @@ def test_oc_clip_binds_the_patches_of_dinov2(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(scorer.parameters(), again.parameters(), strict=True))
 
 
-def test_weights_of_both_towers_are_loaded_from_files(tmp_path):
+def test_weights_of_both_towers_are_loaded_from_files(tmp_path, monkeypatch):
+    """Of smaller image towers, which have the same tags."""
+    with_vision(monkeypatch, NAME, timm_model_name="vit_small_patch14_dinov2")
+    with_vision(monkeypatch, "ViT-B-16", layers=1)
     torch.manual_seed(1)
     texts = open_clip.create_model("ViT-B-16", force_image_size=32)
     torch.save(texts.state_dict(), tmp_path / "texts.pt")
-    image = timm.create_model("vit_base_patch14_dinov2", img_size=SIDE, num_classes=0)
+    image = timm.create_model("vit_small_patch14_dinov2", img_size=SIDE, num_classes=0)
     torch.save(image.state_dict(), tmp_path / "image.pt")
     files = tmp_path / "texts.pt", tmp_path / "image.pt"
     with pytest.raises(UserError, match=r"aren't all prepared alike .*quick_gelu"):

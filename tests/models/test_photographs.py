@@ -19,7 +19,7 @@ from menagerie.models.training.loop import train_scorer
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 COCO = SHARED / "data" / "coco-mini"
-TOWERS = TowerConfig("micro", resolution=32, tokenizer="open_clip")
+TOWERS = TowerConfig("nano", resolution=32, tokenizer="open_clip")
 
 needs_photographs = pytest.mark.skipif(not COCO.is_dir(), reason=f"there is no {COCO}; set MENAGERIE_SHARED")
 
@@ -40,10 +40,10 @@ def trained(name, data, recipe):
 
 @needs_photographs
 def test_photographs_train_through_the_same_loop(photographs, tmp_path):
-    """26 photographs of five captions each, byte pairs: 60 steps bring the loss far down."""
-    model, losses = trained("oc-clip", photographs, Recipe(steps=60, batch=16, learning_rate=2e-3, warmup=10))
-    assert len(losses) == 60
-    assert np.mean(losses[-10:]) < 0.5 * np.mean(losses[:5])
+    """26 photographs of five captions each, byte pairs: 30 steps bring the loss down."""
+    model, losses = trained("oc-clip", photographs, Recipe(steps=30, batch=16, learning_rate=4e-3, warmup=6))
+    assert len(losses) == 30
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
     assert model.texts.words == ()
     assert 20 < model.texts.context <= 77
     save_checkpoint(tmp_path, "oc-clip", model)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from tests.helpers.ranks import together
 from tests.helpers.scorers import for_data
 
 RECIPE = Recipe(steps=2, batch=12, warmup=2, learning_rate=1e-3)
-LONG = replace(RECIPE, steps=50, batch=6)
+LONG = replace(RECIPE, steps=20, batch=6)
 # A training: a scorer, options that differ from those of smoke runs, and its recipe.
 CASES = {
     **{name: (name, {}, RECIPE) for name in specs()},
@@ -73,12 +72,11 @@ def steps(ranks, data, name, options, recipe):
     return torch.stack(losses), first
 
 
-def all_steps(ranks, file, long):
+def all_steps(ranks, file):
     """Every case in float64, two of them in float32, whose rounding is that of a real step, and `half_precision`."""
     data = SplitDataset(file, "train")
-    cases = {case: (*what, LONG if long and recipe is RECIPE else recipe) for case, (*what, recipe) in CASES.items()}
     with double():
-        found = {case: steps(ranks, data, *what) for case, what in cases.items()}
+        found = {case: steps(ranks, data, *what) for case, what in CASES.items()}
     rounded = {case: steps(ranks, data, *CASES[case]) for case in ("clip", "oc-clip")}
     return found, rounded, half_precision(ranks)
 
@@ -89,23 +87,16 @@ def half_precision(ranks):
         return encode_shared(lambda rows: rows.bfloat16() / 3, torch.arange(11)[:, None])
 
 
-@cache
-def alone(file, long):
-    return all_steps(None, file, long)
-
-
-@pytest.fixture
-def expected(request, split):
+@pytest.fixture(scope="module")
+def expected(spatial):
     """What one process finds."""
-    return alone(split, request.config.option.long)
+    return all_steps(None, spatial.split.path)
 
 
 @pytest.fixture(scope="module")
-def several(request, spatial, tmp_path_factory):
+def several(spatial, tmp_path_factory):
     """What the first of three processes has found, and the others."""
-    return together(
-        tmp_path_factory.mktemp("ranks") / "here", 3, all_steps, spatial.split.path, request.config.option.long
-    )
+    return together(tmp_path_factory.mktemp("ranks") / "here", 3, all_steps, spatial.split.path)
 
 
 def relative(found, expected):

@@ -74,15 +74,10 @@ def step_on_fake_gpu(name, data, recipe=RECIPE, held=False):
         return torch.func.functional_call(Step(scorer), prefixed, (there, recipe))
 
 
-@pytest.mark.parametrize("name", specs())
-def test_forward_pass_and_loss_never_wait_for_the_gpu(name, spatial):
-    loss = step_on_fake_gpu(name, spatial)
-    assert loss.shape == ()
-    assert loss.device.type == "cuda"
-
-
-def test_picking_images_on_the_gpu_never_waits(spatial):
-    loss = step_on_fake_gpu("clip", spatial, held=True)
+@pytest.mark.parametrize(("name", "held"), [*((name, False) for name in specs()), ("clip", True)])
+def test_a_step_never_waits_for_the_gpu(name, held, spatial):
+    """Nor does picking images that are held on it."""
+    loss = step_on_fake_gpu(name, spatial, held=held)
     assert loss.shape == ()
     assert loss.device.type == "cuda"
 

@@ -86,12 +86,11 @@ def test_resumed_run_ends_with_the_same_weights(name, error, left, data, undistu
     assert torch.equal(weights(resumed), undisturbed(name))
 
 
-@pytest.mark.parametrize("name", ["clip", "oc-clip"])
-def test_workers_change_no_weight(name, data, undisturbed):
+def test_workers_change_no_weight(data, undisturbed):
     """Nor do they change a batch of other readers: tests/models/test_step.py."""
-    model = fresh(name, data)
+    model = fresh("oc-clip", data)
     train_scorer(model, data, RECIPE, 0, workers=2)
-    assert torch.equal(weights(model), undisturbed(name))
+    assert torch.equal(weights(model), undisturbed("oc-clip"))
 
 
 @pytest.mark.parametrize(("workers", "images"), [(0, 1.0), (2, 1.0), (0, 0.999)])
@@ -121,14 +120,13 @@ def test_local_loss_has_the_requested_altered_graphs(spatial):
     assert swapped != shuffled
 
 
-@pytest.mark.parametrize("damage", ["half", "a bit"])
-def test_damaged_state_is_named_and_training_starts_over(damage, data, tmp_path, capsys):
+def test_damaged_state_is_named_and_training_starts_over(data, tmp_path, capsys):
     state, recipe = tmp_path / "state.pt", replace(RECIPE, steps=4)
     undisturbed, other = fresh("clip", data), fresh("clip", data)
     train_scorer(undisturbed, data, recipe, 0, StateFile(state), save_every=2)
     content = bytearray(state.read_bytes())
     content[len(content) // 2] ^= 4
-    state.write_bytes(content if damage == "a bit" else content[: len(content) // 2])
+    state.write_bytes(content)
     train_scorer(other, data, recipe, 0, StateFile(state))
     assert "state.pt is damaged" in capsys.readouterr().out
     assert all(torch.equal(a, b) for a, b in zip(undisturbed.parameters(), other.parameters(), strict=True))
@@ -158,17 +156,17 @@ def test_full_disk_keeps_the_last_state(data, tmp_path):
     assert state.read_bytes() == before
 
 
+# Learning rates at which so few steps are enough; all others take 4e-3.
+RATES = {"c2lip": 2e-3, "dcsm": 8e-3, "labclip": 5e-2}
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_training_lowers_the_loss_of_every_scorer(name, data):
-    """Thirty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
-    far = 0.99 if name == "labclip" else 0.8
-    steps, batch = {"dcsm": (80, 16), "labclip": (200, 16), "siglip": (80, 16)}.get(name, (30, 8))
-    rate = 2e-3 if name in ("c2lip", "siglip") else 3e-3
-    model = fresh(name, data)
-    losses = []
-    recipe = replace(RECIPE, steps=steps, batch=batch, warmup=steps // 5, augment=False, learning_rate=rate)
-    train_scorer(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
-    assert np.mean(losses[-5:]) < far * np.mean(losses[:5])
+    """Far down; that of a map on frozen, untrained towers a bit."""
+    steps, losses = 30 if name in ("dcsm", "labclip", "siglip") else 20, []
+    recipe = replace(RECIPE, steps=steps, warmup=steps // 5, augment=False, learning_rate=RATES.get(name, 4e-3))
+    train_scorer(fresh(name, data), data, recipe, 0, report=lambda progress: losses.append(progress.loss))
+    assert np.mean(losses[-5:]) < (0.99 if name == "labclip" else 0.8) * np.mean(losses[:5])
 
 
 def test_data_without_images_are_refused(data):
