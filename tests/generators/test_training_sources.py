@@ -346,7 +346,7 @@ FAULTS = [
     (COCO_FILE, ("images",), ["a.jpg"], "images[0] is no object"),
     (COCO_FILE, ("images",), [], "has no images"),
     (COCO_FILE, ("annotations", 2, "caption"), None, "annotations[2] has a 'caption'"),
-    (COCO_FILE, ("annotations", 2, "caption"), " \n", "annotations[2] has a 'caption' without a word"),
+    (COCO_FILE, ("annotations", 2, "caption"), " \n", "annotations[2] has a 'caption' of 0 characters"),
     (COCO_FILE, ("annotations", 3, "image_id"), 7, "annotations[3] has an 'image_id'"),
     (COCO_FILE, ("annotations",), [], "no captions for 4 of 4 images"),
     (REGIONS, (), {"1": {}}, "is not of its form"),
