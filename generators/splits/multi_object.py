@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-from menagerie.envs.core.errors import UserError, not_allowed
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
@@ -28,7 +28,7 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.hard_negatives.tasks import Task, tasks_named
-from menagerie.generators.captions.spec import SEARCH, CaptionSpec, search_target
+from menagerie.generators.captions.spec import SEARCH, search_target
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.coverage import Composition, Coverage, coverage_of, round_coverage
 from menagerie.generators.rules.hold_out import matches_any
@@ -107,8 +107,6 @@ class MultiObjectRecipe(SplitRecipe):
         for name, only in (("pairs", 1), ("test_pairs", 0), ("validation", 0)):
             if getattr(self, name) != only:
                 raise UserError(f"{name} must be {only} in a multi-object split, which sets no pairs of animals apart")
-        if self.hard_negatives > 0.5:
-            raise not_allowed("hard_negatives", self.hard_negatives, "at most 0.5: each is the swap of another scene")
         if self.relations_stated and self.wording.statement:
             raise UserError(
                 f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
@@ -130,10 +128,6 @@ class MultiObjectRecipe(SplitRecipe):
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))
         more = tuple(f"seen_{n}" for n in self.test_objects if n > max(self.objects))
         return super().judged if self.hold_out else unseen or more or self.tests
-
-    @property
-    def caption_spec(self) -> CaptionSpec:
-        return CaptionSpec(vars(self))
 
     @classmethod
     def exchanged(cls, scene: Scene) -> Sequence[int]:
@@ -207,7 +201,6 @@ class MultiObjectRecipe(SplitRecipe):
         return all(coverage.seen(obj.animal, obj.texture) for obj in scene.objects)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
-        self.check_names(world)
         subsets = {"train": self.training_scenes(world)}
         tested = {name: self.test_scenes_of(world, name) for name in self.tests}
         taken = {one for scenes in tested.values() for scene in scenes for one in (scene, self.swap(scene))}
@@ -239,7 +232,7 @@ class MultiObjectRecipe(SplitRecipe):
         if len(scenes) < number - swaps:
             raise UserError(
                 f"train_scenes {self.train_scenes} asks for {number - swaps} scenes of {objects} objects, but world "
-                f"{self.world!r} gives about {len(scenes)}; lower it, or raise views"
+                f"{self.world!r} gives about {len(scenes)}; lower it, raise views, or take a world with more names"
             )
         if not swaps:
             return scenes
@@ -276,7 +269,8 @@ class MultiObjectRecipe(SplitRecipe):
         scenes = distinct_scenes(self.test_scenes, sample, self.free_both(world), self.swap)
         if not scenes:
             raise UserError(
-                f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
+                f"world {self.world!r} gives no scene of the test {name}; leave that test out, raise views, or take a "
+                "world with more names"
             )
         return scenes
 
@@ -329,27 +323,15 @@ class MultiObjectRecipe(SplitRecipe):
 
     def counts(self) -> PairCounts:
         """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as
-        that share of the pairs. Raises for a world with too few names."""
+        that share of the pairs. Raises for a world with too few names for the classes."""
         world = load_world(self.world)
-        self.check_names(world)
+        self.coverage_in(world)
         number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
 
     def coverage_in(self, world: World) -> Coverage:
         """The compositions of a world, and which of them train shows."""
         return coverage_of(vars(self), world.animals, world.textures)
-
-    def check_names(self, world: World) -> None:
-        """Raise unless a world has enough animals and textures for scenes of different objects and for the classes."""
-        most = max(*self.objects, *self.test_objects, *(4 for _ in self.triplets), *(k + 1 for k in self.searches))
-        for names, what in ((world.animals, "animals"), (world.textures, "textures")):
-            if len(names) < most:
-                raise UserError(
-                    f"scenes of {most} different objects need {most} {what}, but world {self.world!r} has "
-                    f"{len(names)}; "
-                    "take another world, or lower objects and test_objects"
-                )
-        self.coverage_in(world)
 
 
 def even_parts(total: int, number: int) -> list[int]:

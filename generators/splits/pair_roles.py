@@ -3,14 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from menagerie.envs.core.errors import UserError, not_allowed
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.rules.hold_out import check_rules, leave_any, matches_any
+from menagerie.generators.rules.hold_out import matches_any, unmatched_scenes
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, sample_scenes, set_apart
 
@@ -73,7 +73,7 @@ class PairRecipe(SplitRecipe):
 
     def testable(self, world: World) -> list[Scene]:
         """Every scene of two objects that a test could show, in one view."""
-        return [scene for one in self.scenes_in_one_view(world) for scene in world.in_sizes(one)]
+        return in_sizes(world, self.scenes_in_one_view(world))
 
     def roles(self, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Variant]]:
         """The roles of all pairs in a relation, and the variant of each training pair."""
@@ -81,7 +81,8 @@ class PairRecipe(SplitRecipe):
         for pair in world.pairs:
             its = self.variants(world, pair, relation)
             if rules:
-                its = [v for v in its if leave_any(rules, world, self.variant_scenes(world, pair, relation, v))]
+                scenes_of = partial(self.variant_scenes, world, pair, relation)
+                its = [one for one in its if unmatched_scenes(rules, in_sizes(world, scenes_of(one)))]
             left |= {pair: its} if its else {}
         drawn = {pair: self.draw_variant(pair, relation, its) for pair, its in left.items()}
         roles = pair_roles(
@@ -104,12 +105,10 @@ class PairRecipe(SplitRecipe):
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The same without pairs of validation; raises for rules that leave nothing to train on or to test."""
-        every, rules = self.testable(world), self.rules(world)
-        check_rules(rules, world, list(world.singles(slots=self.single_slots)), every)
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
-        apart = self.validation_pairs(world)
-        left = [scene for scene in every if matches_any(rules, scene) and pair_in(scene) not in apart]
+        apart, rules = self.validation_pairs(world), self.rules(world)
+        left = [scene for scene in self.testable(world) if matches_any(rules, scene) and pair_in(scene) not in apart]
         held_out = [self.with_facings(replace(scene, view=view)) for scene in left for view in self.test_range]
 
         def sample(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
@@ -117,6 +116,11 @@ class PairRecipe(SplitRecipe):
             return sample_scenes(scenes, self.test_scenes, generator(self.seed, "draw", name))
 
         return self.rule_tests(world, sample)
+
+
+def in_sizes(world: World, scenes: Sequence[Scene]) -> list[Scene]:
+    """The scenes with their animals in all sizes."""
+    return [sized for scene in scenes for sized in world.in_sizes(scene)]
 
 
 def pair_in(scene: Scene) -> PlacedPair:

@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.export.write import MARK, SUMS, export_split
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
@@ -23,7 +20,7 @@ from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.judged import kind_of_hugging_face
 from tests.faults.file_kinds import FileKind
-from tests.faults.our_files import RECIPE, RESOLUTION, make_split
+from tests.faults.our_files import RESOLUTION
 from tests.helpers.benchmark_files import MAKERS as BENCHMARKS
 from tests.helpers.cutout_files import draw, world_of
 from tests.helpers.source_files import MAKERS as SOURCES
@@ -136,20 +133,6 @@ def read_raw(path: Path) -> Any:
     return raw_labels(root, RAW), RawImages(root, names, RESOLUTION).read(range(len(names)))
 
 
-def make_export(folder: Path, file: str) -> Path:
-    split = make_split(folder / "store", RECIPE, RESOLUTION)
-    export_split(split, "coco", folder / "out", ["unseen_pairs"])
-    shutil.copy(split, folder / "split.h5")
-    return folder / "out" / file
-
-
-def read_exported(path: Path) -> Any:
-    findings = audit_export(path.parent, path.parents[1] / "split.h5")
-    if wrong := [finding.detail for finding in findings if not finding.holds]:
-        raise UserError(f"{path}: {wrong[0]}")
-    return findings
-
-
 def make_configured(folder: Path) -> Path:
     (folder / "config.json").write_text('{"model_type": "clip", "text_config": {"hidden_size": 32}}')
     return folder / "config.json"
@@ -202,7 +185,7 @@ CUTOUTS = "menagerie.envs.drawing.picture_file menagerie.envs.custom.cutouts"
 SHARDS = "menagerie.generators.sources.shard menagerie.generators.sources.tar_shards"
 PICTURES, ROWS = "menagerie.generators.sources.image_files", "menagerie.generators.sources.rows"
 TABLES = "menagerie.generators.hub.tables menagerie.generators.hub.pictures"
-WEBDATASET, EXPORTED = "menagerie.generators.hub.webdataset", "menagerie.generators.audit.exported"
+WEBDATASET = "menagerie.generators.hub.webdataset"
 COCO, GENOME = "coco/annotations/captions_train2017.json", "vg/region_descriptions.json"
 KINDS: dict[str, tuple[Any, Any, str]] = {
     "recipe": (make_recipe, lambda path: read_recipe(str(path)), "menagerie.generators.splits.recipe_file"),
@@ -221,8 +204,6 @@ KINDS: dict[str, tuple[Any, Any, str]] = {
     "tar file of a webdataset": (partial(make_webdataset, file="test/0.tar"), read_imported, WEBDATASET),
     "class names of a webdataset": (partial(make_webdataset, file="classnames.txt"), read_imported, WEBDATASET),
     "raw images": (make_raw, read_raw, "menagerie.generators.sources.raw_images"),
-    "mark of an export": (partial(make_export, file=MARK), read_exported, EXPORTED),
-    "digests of an export": (partial(make_export, file=SUMS), read_exported, "menagerie.generators.export.write"),
     "config of Hugging Face": (make_configured, read_configured, "menagerie.models.library.judged"),
 }
 THEIRS = [FileKind(name, *entry, free=True) for name, entry in KINDS.items()]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from menagerie.generators.inspection import attribute_counts, describe_split, open_inspected, ranges, subset_rows
+from menagerie.generators.inspection import describe_split, open_inspected, subset_rows
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -64,30 +64,19 @@ def test_the_reported_numbers_are_those_of_the_records(made):
     assert reported["resolution"] == "16 × 16 pixels"
     assert reported["pictures"] in str(split.path.parent)
     assert reported["hold-out rules"] == ("; ".join(split.recipe["hold_out"]) or "none")
-    fractions = [text for text in reported.values() if ", requested " in text]
-    assert len(fractions) == (2 if split.recipe["kind"] == "binding" else 4)
-    assert all(re.match(r"\d+ of (at most )?\d+ = [01]\.\d{3}, requested [01]\.\d{3}$", text) for text in fractions)
     for relation in ("left/right", "above/under"):
         pairs = {frozenset(t.animal for t in s.objects) for s in train if s.relation == relation}
         name = "coverage" if split.recipe["kind"] == "binding" else f"coverage, {relation}"
         if pairs:
-            assert reported[name] == f"{len(pairs)} of the world's 6 animal pairs are in train"
+            assert reported[name].startswith(f"{len(pairs)} of the world's 6 animal pairs are in train, ")
     red = [obj.texture == "red" for scene in train for obj in scene.objects]
     assert f"red {sum(red) / len(red):.1%}, " in reported["textures in train"]
 
 
-def test_counts_of_attributes_count_every_object(made):
-    split = open_inspected(made)
-    scenes, v = split.subsets["train"].scenes, split.vocabulary
-    objects = Counter((obj.animal, obj.texture) for scene in scenes for obj in scene.objects)
-    table = attribute_counts(scenes, v, "texture")
-    assert table.tolist() == [[objects[animal, texture] for texture in v.textures] for animal in v.animals]
-
-
 def test_swapped_pairs_are_as_many_as_requested(split):
     reported = describe_split(open_inspected(split))
-    assert reported["training pairs"].startswith("3 of ")
-    assert reported["pairs with hard negatives in train"].startswith("2 of 3 = ")
+    coverage = "3 of the world's 6 animal pairs are in train, 2 of them with hard negatives in train"
+    assert reported["coverage"] == coverage
 
 
 @pytest.mark.parametrize(
@@ -103,13 +92,6 @@ def test_swapped_pairs_are_as_many_as_requested(split):
 )
 def test_normalised_mutual_information(table, expected):
     assert normalised_mutual_information(np.array(table, np.int64)) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"), [((), "–"), ((0,), "0"), ((0, 1, 2), "0–2"), ((1, 2, 5), "1–2, 5"), ((0, 2), "0, 2")]
-)
-def test_views_are_printed_as_ranges(numbers, text):
-    assert ranges(numbers) == text
 
 
 def test_the_command_prints_every_row(split):
