@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from math import comb
 from pathlib import Path
 
 from menagerie.envs.core.errors import choose
-from menagerie.envs.core.identity import json_value
+from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.templates import TEMPLATES
@@ -28,7 +27,7 @@ def describe_split(split: Split) -> dict[str, str]:
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
     words += f", {len(v.sizes)} sizes" if v.sizes else ""
-    return {
+    facts = {
         "kind": recipe["kind"],
         "world": f"{recipe['world']}: {words}",
         "recipe": ", ".join(changed_recipe_fields(split)) or "all fields have their defaults",
@@ -37,34 +36,27 @@ def describe_split(split: Split) -> dict[str, str]:
         "pictures": split.identity,
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **pairs_in_train(split),
-        **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),
-        **({"entropies": entropies_text(split)} if ENTROPIES in recipe else {}),
         "textures in train": value_shares(train, v.textures, "texture"),
-        **({"sizes in train": value_shares(train, v.sizes, "size")} if v.sizes else {}),
     }
-
-
-def left_out_text(split: Split) -> str:
-    """How many scenes of each subset were left out because too much of an object is hidden."""
-    left = split.recipe[LEFT_OUT]
-    return "too much hidden: " + ", ".join(f"{len(numbers)} of {name}" for name, numbers in sorted(left.items()))
-
-
-def entropies_text(split: Split) -> str:
-    """How many bits say which objects a scene shows, and how many say which of them has which texture."""
-    bits = split.recipe[ENTROPIES]
-    return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
+    if v.sizes:
+        facts["sizes in train"] = value_shares(train, v.sizes, "size")
+    if left := recipe.get(LEFT_OUT):
+        numbers = (f"{len(scenes)} of {name}" for name, scenes in sorted(left.items()))
+        facts["left out"] = f"too much hidden: {', '.join(numbers)}"
+    if bits := recipe.get(ENTROPIES):
+        said = f"{bits['which']:.4g} bits say which animals and textures"
+        facts["entropies"] = f"{said}, {bits['binding']:g} bit which has which"
+    return facts
 
 
 def changed_recipe_fields(split: Split) -> list[str]:
     """The fields of a split's recipe that differ from their defaults, except those that `describe_split` lists
     separately."""
-    recipe, defaults = split.recipe, {field.name: field.default for field in fields(split.kind)}
-    separate = ("world", "seed", "hold_out")
+    fields = changed_fields(split.made_by).items()
     return [
-        f"{name} {' '.join(map(str, recipe[name])) if isinstance(default, tuple) else recipe[name]}"
-        for name, default in defaults.items()
-        if name not in separate and name in recipe and json_value(recipe[name]) != json_value(default)
+        f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in fields
+        if name not in ("world", "seed", "hold_out")
     ]
 
 

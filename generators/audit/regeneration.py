@@ -4,7 +4,6 @@ The other checks test what holds for every sound split. This one finds deviation
 seed, template or view, or a scene more or less.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
@@ -22,7 +21,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.folder import drop_scenes
 from menagerie.generators.storage.records import Records
-from menagerie.generators.storage.split_file import LEFT_OUT, REMEDY, Split, recipe_version, split_name
+from menagerie.generators.storage.split_file import LEFT_OUT, REMEDY, Split, recipe_version
 from menagerie.generators.vocabulary import Vocabulary
 
 CLAIM = "the split is what its recipe makes"
@@ -105,18 +104,3 @@ def first_difference(recorded: Records, made: Records) -> str:
                 return f"{what} caption of record {i}, {key}: {json_value(text)!r}, made again {json_value(again)!r}"
     other = [name for name, column in made.columns.items() if not np.array_equal(column, recorded.columns.get(name))]
     return f"its columns {', '.join(other)} are others, of records or of counterfactuals" if other else ""
-
-
-NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
-
-
-def check_name(split: Split) -> Iterator[Finding]:
-    """If a file's name is one that `make` would give, check that the file has the recipe of that name."""
-    if not NAMED.fullmatch(split.path.name):
-        return
-    try:
-        name = split_name(current_recipe(split))
-    except (Incomparable, UserError):  # other checks report the reason; another version has other names
-        return
-    wrong = "" if name == split.path.name else f"its recipe is that of {name}: another file was copied here"
-    yield Finding("the recipe is the one that the file is named by", not wrong, wrong)

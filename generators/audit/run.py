@@ -18,7 +18,6 @@ from menagerie.generators.audit.pixels import Progress, check_pictures
 from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 
 CHECKS = (
-    regeneration.check_name,
     leaks.check_disjoint,
     leaks.check_counterfactuals,
     leaks.check_hard_negatives,

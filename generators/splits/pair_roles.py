@@ -71,10 +71,6 @@ class PairRecipe(SplitRecipe):
     def scenes_in_one_view(self, world: World) -> list[Scene]:
         """Every scene of two objects that a test could show, in one view and without sizes."""
 
-    def testable(self, world: World) -> list[Scene]:
-        """Every scene of two objects that a test could show, in one view."""
-        return in_sizes(world, self.scenes_in_one_view(world))
-
     def roles(self, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Variant]]:
         """The roles of all pairs in a relation, and the variant of each training pair."""
         rules, left = self.rules(world), {}
@@ -108,7 +104,8 @@ class PairRecipe(SplitRecipe):
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
         apart, rules = self.validation_pairs(world), self.rules(world)
-        left = [scene for scene in self.testable(world) if matches_any(rules, scene) and pair_in(scene) not in apart]
+        tested = in_sizes(world, self.scenes_in_one_view(world))
+        left = [scene for scene in tested if matches_any(rules, scene) and pair_in(scene) not in apart]
         held_out = [self.with_facings(replace(scene, view=view)) for scene in left for view in self.test_range]
 
         def sample(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
@@ -180,7 +177,7 @@ def divided_pairs(
 def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
     """The pairs that rules keep out of validation. Tests show none of its pairs, so that a rule which matches scenes of
     these alone could not be tested."""
-    scenes, spared = recipe.testable(world), frozenset[Pair]()
+    scenes, spared = in_sizes(world, recipe.scenes_in_one_view(world)), frozenset[Pair]()
     of_rules = [{pair_in(scene) for scene in scenes if rule.matches(scene)} for rule in recipe.rules(world)]
     while True:
         apart = {

@@ -141,6 +141,6 @@ def drop_scenes(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str
     """The planned subsets without the scenes whose numbers are in `left`."""
     dropped = {name: set(numbers) for name, numbers in left.items()}
     return {
-        name: [scene for i, scene in enumerate(scenes) if i not in dropped[name]] if name in dropped else scenes
+        name: [scene for i, scene in enumerate(scenes) if i not in dropped.get(name, ())]
         for name, scenes in planned.items()
     }
