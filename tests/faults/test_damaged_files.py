@@ -45,7 +45,8 @@ menagerie.generators.audit.run menagerie.models.library.pictures menagerie.model
 menagerie.studies.runs.results menagerie.models.cell_results
 """
 JUST_WRITTEN = """
-menagerie.generators.export.formats menagerie.models.training.together menagerie.studies.frame.draw
+menagerie.generators.export.formats menagerie.generators.export.write menagerie.models.training.together
+menagerie.studies.frame.draw
 menagerie.studies.frame.page menagerie.studies.pages.tune menagerie.studies.real_training.describe
 """
 CODE_OF_USERS = "menagerie.envs.custom.python_file menagerie.studies.runs.cell"
