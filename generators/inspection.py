@@ -3,27 +3,19 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import comb
-from pathlib import Path
 
 from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import changed_fields
-from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Scene
-from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.recipe import ENTROPIES
 from menagerie.generators.storage.records import Records
-from menagerie.generators.storage.split_file import LEFT_OUT, Split, read_split
-
-
-def open_inspected(path: Path) -> Split:
-    """Open a split that is undamaged and has train; else raise."""
-    split = read_split(path)
-    choose(f"subset of {path}", "train", split.subsets)
-    return split
+from menagerie.generators.storage.split_file import LEFT_OUT, Split
 
 
 def describe_split(split: Split) -> dict[str, str]:
-    """The split's properties, and the part of its world that train shows: name -> short text."""
+    """The split's properties, and the part of its world that train shows: name -> short text. Raises if it has no
+    train."""
+    choose(f"subset of {split.path}", "train", split.subsets)
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
     words += f", {len(v.sizes)} sizes" if v.sizes else ""
@@ -71,18 +63,11 @@ def pairs_in_train(split: Split) -> dict[str, str]:
     )
     known = set(train)
     both = [s for s in train if len(s.objects) == 2 and s != (other := swap(s)) and other in known]
-    for relation in mentioned_relations(split):
+    for relation in split.recipe.get("relations", (None,)):
         swapped = f", {len(animal_pairs(both, relation))} of them {split.kind.swapped_pairs}"
         text = f"{len(animal_pairs(train, relation))} of the world's {every} animal pairs are in train"
         found[f"coverage, {relation}" if relation else "coverage"] = text + swapped * bool(split.kind.swapped_pairs)
     return found
-
-
-def mentioned_relations(split: Split) -> list[str | None]:
-    """The relations that captions state; [None] if they state none, which stands for any relation."""
-    scenes = [scene for records in split.subsets.values() for scene in records.scenes]
-    shown = {scene.relation for scene in scenes} if TEMPLATES[split.recipe["template"]].relation else set()
-    return [relation for relation in RELATIONS if relation in shown] or [None]
 
 
 def animal_pairs(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:

@@ -97,11 +97,8 @@ class BindingRecipe(PairRecipe):
 
     def has(self, subset: str) -> Claim | None:
         """The pair, in its textures or in the swapped ones; below full coverage, all other compositions."""
-        own = {
-            **{"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts},
-            **{"train_pairs": arrangement_facts},
-        }.get(subset)
-        claim, number = has_all(own) if own else None, COMPOSITION_TESTS.get(subset, 0)
+        own = {"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts, "train_pairs": arrangement_facts}
+        claim, number = has_all(own[subset]) if subset in own else None, COMPOSITION_TESTS.get(subset, 0)
         if self.compositions == 1:
             return claim
         return lambda scene, known: (not claim or claim(scene, known)) and self.unseen(scene, known) <= number

@@ -135,14 +135,14 @@ def pair_roles(
 
     `trainable` says whether the recipe leaves train a scene of a pair, and `swappable` whether it leaves one of the
     pair's swap."""
-    of_train, of_tests = seed_words
+    (of_train, of_tests), cause = seed_words, "hold_out" if recipe.hold_out else "compositions"
     spared = spared_pairs(replace(recipe, pairs=0.0, hard_negatives=0.0), world) if recipe.hold_out else frozenset()
     test_pairs, validation, rest = divided_pairs(recipe, world, of_tests, spared)
     free = set(rest)
     usable = [pair for pair in shuffled_pairs(recipe, world, *of_train) if pair in free and trainable(pair)]
     if not usable and recipe.pairs:
         raise UserError(
-            f"{left_by(recipe)} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
+            f"{cause} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
             f"{'narrow' if recipe.hold_out else 'raise'} it"
         )
     train = usable[: round(recipe.pairs * len(usable))]
@@ -154,7 +154,7 @@ def pair_roles(
         possible = int(100 * len(candidates) / len(train)) / 100
         raise UserError(
             f"hard_negatives {recipe.hard_negatives:g} requests {n_swapped} of {len(train)} training pairs, but "
-            f"{left_by(recipe).split()[0]} leaves the swap of {len(candidates)} only; lower it to {possible:g}"
+            f"{cause} leaves the swap of {len(candidates)} only; lower it to {possible:g}"
         )
     return PairRoles(
         train=tuple(train),
@@ -189,15 +189,6 @@ def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
         if (more := spared.union(pair for pair in world.pairs if frozenset(pair) in needed)) == spared:
             return spared
         spared = more
-
-
-def left_by(recipe: SplitRecipe) -> str:
-    """Return the field that makes pairs untrainable, with its value, for messages."""
-    return (
-        f"hold_out {' or '.join(recipe.hold_out)!r}"
-        if recipe.hold_out
-        else f"compositions {vars(recipe)['compositions']:g}"
-    )
 
 
 def shuffled_pairs(recipe: SplitRecipe, world: World, *seed_words: str) -> list[Pair]:

@@ -76,9 +76,10 @@ class Inspect:
 
     def run(self) -> None:
         """Print facts and subsets."""
-        from menagerie.generators.inspection import describe_split, open_inspected, subset_rows
+        from menagerie.generators.inspection import describe_split, subset_rows
+        from menagerie.generators.storage.split_file import read_split
 
-        split = open_inspected(self.file)
+        split = read_split(self.file)
         fact_table = Table.grid(padding=(0, 2))
         for fact in describe_split(split).items():
             fact_table.add_row(*fact)

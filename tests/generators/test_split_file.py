@@ -48,15 +48,6 @@ def test_texts_that_a_file_gives_are_those_of_the_recipe(recipe):
         assert not any(false for _, false in both) or any(kept for kept, _ in both)
 
 
-@pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.kind)
-def test_a_counterfactual_is_the_swapped_scene(recipe):
-    for name, records in in_memory(recipe).subsets.items():
-        paired = np.flatnonzero(records.counterfactual >= 0)
-        others = records.scenes_at(records.counterfactual[paired])
-        assert others == [recipe.swap(records.scenes[i]) for i in paired.tolist()]
-        assert name == "train" or len(paired) == len(records)
-
-
 def test_texts_of_very_many_records_are_written_anew(monkeypatch):
     kept = in_memory(EVERY[1]).subsets["train"]
     monkeypatch.setattr("menagerie.generators.storage.records.KEPT", 10)
@@ -132,21 +123,6 @@ def test_same_recipe_same_bytes_light_and_packed(split, copied, tmp_path):
         pack(path)
     assert other.read_bytes() == copied.read_bytes() != split.read_bytes()
     assert read_split(other).content == read_split(split).content
-
-
-def test_h5py_alone_reads_pictures_and_texts(copied):
-    pack(copied)
-    records = read_split(copied).subsets["unseen_pairs"]
-    with h5py.File(copied) as file:
-        group = file["unseen_pairs"]
-        assert all(group[name].chunks is None for name in group)
-        assert [text.decode() for text in group["caption"][: len(records)]] == records.captions
-        assert [text.decode() for text in group["false_caption"][: len(records)]] == records.negatives
-        row, other = 3, group["counterfactual"][3]
-        both = [sorted(group[name][at].split()) for name, at in (("caption", row), ("caption", other))]
-        assert both[0] == both[1]
-        assert group["caption"][row] != group["caption"][other]
-        assert group["images"].shape == (len(group["view"]), 16, 16, 3)
 
 
 def test_a_pickled_split_is_its_path(split):
