@@ -200,13 +200,13 @@ def swap_exchanged_textures(scene: Scene, objects: Sequence[Object]) -> tuple[Ob
     return tuple(obj._replace(texture=textures.get(obj.slot, obj.texture)) for obj in objects)
 
 
-def search_target(scene: Scene) -> tuple[Object, Object]:
-    """Return the target of a search, and the other exchanged object. The target is the first of the two that has its
-    animal or texture in common with a third object; if neither has, the first."""
+def search_target(scene: Scene) -> Object:
+    """Return the target of a search: the first of the two exchanged objects that has its animal or texture in common
+    with a third object; if neither has, the first."""
     pair = [scene.objects[i] for i in exchanged(scene)]
     others = [obj for obj in scene.objects if obj not in pair]
     shared = [any(one.animal == other.animal or one.texture == other.texture for other in others) for one in pair]
-    return (pair[1], pair[0]) if shared == [False, True] else (pair[0], pair[1])
+    return pair[shared == [False, True]]
 
 
 def expected_binding_share(recipe: Mapping[str, Any]) -> float:

@@ -184,7 +184,7 @@ class MultiObjectRecipe(SplitRecipe):
             textured = {obj.slot for obj in content.objects if obj.texture}
             return content._replace(negative=self.has_negative(scene, textured))
         searched = subset.startswith(SEARCH)
-        objects = (search_target(scene)[0],) if searched else self.caption_spec.tested_objects(scene)
+        objects = (search_target(scene),) if searched else self.caption_spec.tested_objects(scene)
         return content_of(scene, self.seed, self.wording, objects)._replace(negative=True)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:

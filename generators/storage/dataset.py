@@ -44,8 +44,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
         if not len(self) or not split.digest:  # planned, and nowhere on disk
             return
-        shape = (len(self), split.resolution, split.resolution, 3)
-        few = np.prod(shape) < PRELOAD_BYTES
+        few = 3 * len(self) * split.resolution**2 < PRELOAD_BYTES
         if self.pictures.in_file(subset):
             if preload or few:
                 check_intact(split, subset)
@@ -54,7 +53,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
             return
         self.pictures.prepare(subset)
         if preload or few:
-            self._pixels = self.pictures.images(subset, range(len(self)), np.empty(shape, np.uint8))
+            self._pixels = self.pictures.images(subset, range(len(self)))
 
     def __getstate__(self) -> dict:
         kept = {name: value for name, value in self.__dict__.items() if name != "false_captions"}

@@ -65,11 +65,9 @@ class SplitPictures:
         if not self.in_file(subset):
             self.renderer.prepare(single_objects(self.split.subsets[subset].columns, self.split.vocabulary))
 
-    def images(
-        self, subset: str, rows: Rows, out: UInt8[np.ndarray, "n h w 3"] | None = None
-    ) -> UInt8[np.ndarray, "n h w 3"]:
-        """The images of some rows, written into `out` if it is given."""
-        return self._pixels(subset, rows, "images", out)
+    def images(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w 3"]:
+        """The images of some rows."""
+        return self._pixels(subset, rows, "images")
 
     def both(self, subset: str, rows: Rows | slice) -> "Pictures":
         """The images and masks of some rows, composed once for both, whatever the file holds."""
@@ -83,12 +81,11 @@ class SplitPictures:
         """The share of each of up to eight objects of some rows that others hide; NaN for no object."""
         return hidden_of(self.renderer, self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
 
-    def _pixels(self, subset: str, rows: Rows, name: str, out: np.ndarray | None = None) -> np.ndarray:
+    def _pixels(self, subset: str, rows: Rows, name: str) -> np.ndarray:
         rows = np.asarray(rows, np.int64)
         if len(rows) and rows.min() < 0:
             raise IndexError(f"row {rows.min()} of {subset!r} in {self.split.path}")
-        if out is None:
-            out = np.empty((len(rows), *(self.side,) * 2, 3)[: 4 if name == "images" else 3], np.uint8)
+        out = np.empty((len(rows), *(self.side,) * 2, 3)[: 4 if name == "images" else 3], np.uint8)
         for start in range(0, len(rows), CHUNK):
             here, part = slice(start, start + CHUNK), rows[start : start + CHUNK]
             if self.in_file(subset):
