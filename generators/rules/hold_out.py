@@ -10,7 +10,7 @@ its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the s
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
@@ -96,15 +96,9 @@ def unmatched_scenes(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene
 
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
     """Parse the hold-out rules that a split records, with the sets that it records. Doesn't need the world's file."""
-    return rules_in(recipe, vocabulary_world(words))
+    return rules_in(recipe, World("", words.animals, words.textures, words.backgrounds, words.sizes))
 
 
 def rules_in(recipe: Mapping[str, Any], world: World) -> tuple[Rule, ...]:
     """Parse the hold-out rules of a recipe, with its sets and those of its world."""
     return parse_rules(tuple(recipe.get("hold_out", ())), with_sets(world, tuple(recipe.get("sets", ()))))
-
-
-@cache
-def vocabulary_world(words: Vocabulary) -> World:
-    """A world with the names of a vocabulary, for parsing rules; it can't be rendered."""
-    return World("", words.animals, words.textures, words.backgrounds, words.sizes)

@@ -22,7 +22,7 @@ from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 from tests.faults.split_faults import SPLIT_FAULTS
 from tests.faults.store_faults import INCOMPLETE, STORE_FAULTS
-from tests.helpers.planting import light_file, plant_in_pictures, with_columns
+from tests.helpers.planting import claimed, light_file, plant_in_pictures, with_columns
 from tests.helpers.splits import RECIPE, in_memory
 
 WRITTEN = "pictures and texts are as they were written"
@@ -98,6 +98,13 @@ def test_a_shortcut_in_captions_is_found_by_regeneration(shortcut, replaced, mon
     found = failures(audit_records(split))
     assert list(found) == ["train is what the recipe makes"]
     assert "caption of record" in found["train is what the recipe makes"].detail
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"pairs": 0.5}, {"template": "statement-conjunction"}])
+def test_another_recipe_is_found_by_regeneration(other, tmp_path):
+    split = in_memory(RECIPE)
+    found = failures(audit_records(light_file(tmp_path, split, claimed(**other)(split))))
+    assert "train is what the recipe makes" in found
 
 
 def test_what_a_counterfactual_says_is_compared_with_what_is_made_again(tmp_path):
