@@ -152,6 +152,8 @@ def is_there(out: Path, mark: str, planned: set[str]) -> bool:
     """Whether this same export is in `out`; raises if anything else is, or if there is no folder to make it in."""
     if not out.absolute().parent.is_dir():
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
+    if out.exists() and not out.is_dir():
+        raise UserError(f"the output folder {out} is a file; choose another --out")
     present = present_in(out)
     if any(out.glob("*")) and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")

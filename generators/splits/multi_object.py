@@ -201,6 +201,7 @@ class MultiObjectRecipe(SplitRecipe):
         return all(coverage.seen(obj.animal, obj.texture) for obj in scene.objects)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
+        self.check_names(world)
         subsets = {"train": self.training_scenes(world)}
         tested = {name: self.test_scenes_of(world, name) for name in self.tests}
         taken = {one for scenes in tested.values() for scene in scenes for one in (scene, self.swap(scene))}
@@ -232,7 +233,7 @@ class MultiObjectRecipe(SplitRecipe):
         if len(scenes) < number - swaps:
             raise UserError(
                 f"train_scenes {self.train_scenes} asks for {number - swaps} scenes of {objects} objects, but world "
-                f"{self.world!r} gives about {len(scenes)}; lower it, raise views, or take a world with more names"
+                f"{self.world!r} gives about {len(scenes)}; lower it, or raise views"
             )
         if not swaps:
             return scenes
@@ -265,8 +266,7 @@ class MultiObjectRecipe(SplitRecipe):
         scenes = self.draw_scenes(world, name, objects, self.test_scenes, choose, self.free_both(world))
         if not scenes:
             raise UserError(
-                f"world {self.world!r} gives no scene of the test {name}; leave that test out, raise views, or take a "
-                "world with more names"
+                f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
             )
         return scenes
 
@@ -320,15 +320,26 @@ class MultiObjectRecipe(SplitRecipe):
 
     def counts(self) -> PairCounts:
         """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as
-        that share of the pairs. Raises for a world with too few names for the classes."""
+        that share of the pairs. Raises for a world with too few names."""
         world = load_world(self.world)
-        self.coverage_in(world)
+        self.check_names(world)
         number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
 
     def coverage_in(self, world: World) -> Coverage:
         """The compositions of a world, and which of them train shows."""
         return coverage_of(vars(self), world.animals, world.textures)
+
+    def check_names(self, world: World) -> None:
+        """Raise unless a world has enough animals and textures for scenes of different objects and for the classes."""
+        most = max(*self.objects, *self.test_objects, *(4 for _ in self.triplets), *(k + 1 for k in self.searches))
+        for names, what in ((world.animals, "animals"), (world.textures, "textures")):
+            if len(names) < most:
+                raise UserError(
+                    f"scenes of {most} different objects need {most} {what}, but world {self.world!r} has "
+                    f"{len(names)}; take another world, or lower objects and test_objects"
+                )
+        self.coverage_in(world)
 
 
 def even_parts(total: int, number: int) -> list[int]:

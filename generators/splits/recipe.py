@@ -132,10 +132,14 @@ class SplitRecipe(ABC):
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. Unless a kind of split says otherwise, scenes of two objects have a hard
         negative if the swap changes them and the caption, which in train may be incomplete, says all of them."""
+        content = self.caption_content(subset, scene)
+        complete = len(scene.objects) == 2 and sorted(content.objects) == sorted(scene.objects)
+        return content._replace(negative=complete and self.swap(scene) != scene)
+
+    def caption_content(self, subset: str, scene: Scene) -> Content:
+        """The same without saying whether there is a hard negative."""
         spec = self.caption_spec
-        content = spec.training_content(scene) if subset == "train" else content_of(scene, self.seed, spec.template)
-        complete = sorted(content.objects) == sorted(scene.objects)
-        return content._replace(negative=complete and len(scene.objects) == 2 and self.swap(scene) != scene)
+        return spec.training_content(scene) if subset == "train" else content_of(scene, self.seed, spec.template)
 
     @abstractmethod
     def plan(self, world: World) -> dict[str, list[Scene]]:

@@ -130,7 +130,7 @@ class SpatialRecipe(PairRecipe):
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. A training caption may leave out textures; its negative then leaves out the
         same ones."""
-        return super().content(subset, scene)._replace(negative=len(scene.objects) == 2)
+        return self.caption_content(subset, scene)._replace(negative=len(scene.objects) == 2)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the

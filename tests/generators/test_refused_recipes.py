@@ -67,7 +67,7 @@ REFUSED = [
     ("multi-object", {"pairs": 0.5}, "pairs must be 1"),
     ("multi-object", {"hard_negatives": 0.6}, "lower it to 0.4"),
     ("multi-object", {"template": "statement-conjunction", "relations_stated": 1}, "can't state relations"),
-    ("multi-object", {"world": "eight", "test_objects": (6,)}, "gives no scene of the test seen_6"),
+    ("multi-object", {"world": "eight", "test_objects": (6,)}, "need 6 textures, but world 'eight' has 3"),
     ("multi-object", {"coverage": 0.2, "classes": 5}, "5 classes need 10 animals and textures each"),
     (
         "multi-object",
