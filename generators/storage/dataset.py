@@ -56,10 +56,10 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
             self._pixels = self.pictures.images(subset, range(len(self)))
 
     def __getstate__(self) -> dict:
-        kept = {name: value for name, value in self.__dict__.items() if name != "false_captions"}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("records", "false_captions")}
         return kept | {"_pixels": None}
 
-    @property
+    @cached_property
     def records(self) -> Records:
         """The records of the subset."""
         return self.split.subsets[self.subset]
