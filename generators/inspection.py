@@ -1,37 +1,25 @@
 """A split file in numbers: its recipe, its subsets, and the part of its world that train shows."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from math import comb
-from pathlib import Path
-
-import numpy as np
-from jaxtyping import Int64
 
 from menagerie.envs.core.errors import choose
-from menagerie.envs.core.identity import json_value
-from menagerie.envs.relations import RELATIONS
+from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.scene import Scene
-from menagerie.generators.captions.templates import TEMPLATES
-from menagerie.generators.splits.recipe import ENTROPIES, at_least_one
+from menagerie.generators.splits.recipe import ENTROPIES
 from menagerie.generators.storage.records import Records
-from menagerie.generators.storage.split_file import LEFT_OUT, Split, read_split
-from menagerie.generators.vocabulary import Vocabulary
-
-
-def open_inspected(path: Path) -> Split:
-    """Open a split that is undamaged and has train; else raise."""
-    split = read_split(path)
-    choose(f"subset of {path}", "train", split.subsets)
-    return split
+from menagerie.generators.storage.split_file import LEFT_OUT, Split
 
 
 def describe_split(split: Split) -> dict[str, str]:
-    """The split's properties, and the part of its world that train shows: name -> short text."""
+    """The split's properties, and the part of its world that train shows: name -> short text. Raises if it has no
+    train."""
+    choose(f"subset of {split.path}", "train", split.subsets)
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
     words += f", {len(v.sizes)} sizes" if v.sizes else ""
-    return {
+    facts = {
         "kind": recipe["kind"],
         "world": f"{recipe['world']}: {words}",
         "recipe": ", ".join(changed_recipe_fields(split)) or "all fields have their defaults",
@@ -40,69 +28,46 @@ def describe_split(split: Split) -> dict[str, str]:
         "pictures": split.identity,
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **pairs_in_train(split),
-        **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),
-        **({"entropies": entropies_text(split)} if ENTROPIES in recipe else {}),
-        "textures in train": value_shares(train, v, "texture"),
-        **({"sizes in train": value_shares(train, v, "size")} if v.sizes else {}),
+        "textures in train": value_shares(train, v.textures, "texture"),
     }
-
-
-def left_out_text(split: Split) -> str:
-    """How many scenes of each subset were left out because too much of an object is hidden."""
-    left = split.recipe[LEFT_OUT]
-    return "too much hidden: " + ", ".join(f"{len(numbers)} of {name}" for name, numbers in sorted(left.items()))
-
-
-def entropies_text(split: Split) -> str:
-    """How many bits say which objects a scene shows, and how many say which of them has which texture."""
-    bits = split.recipe[ENTROPIES]
-    return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
+    if v.sizes:
+        facts["sizes in train"] = value_shares(train, v.sizes, "size")
+    if left := recipe.get(LEFT_OUT):
+        numbers = (f"{len(scenes)} of {name}" for name, scenes in sorted(left.items()))
+        facts["left out"] = f"too much hidden: {', '.join(numbers)}"
+    if bits := recipe.get(ENTROPIES):
+        said = f"{bits['which']:.4g} bits say which animals and textures"
+        facts["entropies"] = f"{said}, {bits['binding']:g} bit which has which"
+    return facts
 
 
 def changed_recipe_fields(split: Split) -> list[str]:
     """The fields of a split's recipe that differ from their defaults, except those that `describe_split` lists
     separately."""
-    recipe, defaults = split.recipe, {field.name: field.default for field in fields(split.kind)}
-    separate = ("world", "seed", "hold_out")
+    fields = changed_fields(split.made_by).items()
     return [
-        f"{name} {' '.join(map(str, recipe[name])) if isinstance(default, tuple) else recipe[name]}"
-        for name, default in defaults.items()
-        if name not in separate and name in recipe and json_value(recipe[name]) != json_value(default)
+        f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in fields
+        if name not in ("world", "seed", "hold_out")
     ]
 
 
 def pairs_in_train(split: Split) -> dict[str, str]:
-    """How many animal pairs train shows, as texts under a label: overall or, if captions state relations, for each.
-
-    A split of pairs has the realised and the requested fractions too: of training pairs among all but those of
-    test pairs and validation, and of training pairs with their swap."""
-    recipe, every, fractions, coverage = split.recipe, comb(len(split.vocabulary.animals), 2), {}, {}
-    train, swap = split.subsets["train"].scenes, split.kind.swap
+    """How many animal pairs train shows, and how many of them with their swap if the kind counts these, as texts under
+    a label: overall or, if captions state relations, for each."""
+    train, swap, every, found = (
+        split.subsets["train"].scenes,
+        split.kind.swap,
+        comb(len(split.vocabulary.animals), 2),
+        {},
+    )
     known = set(train)
     both = [s for s in train if len(s.objects) == 2 and s != (other := swap(s)) and other in known]
-    for relation in mentioned_relations(split):
-        pairs, swapped = animal_pairs(train, relation), animal_pairs(both, relation)
-        label = f", {relation}" if relation else ""
-        coverage[f"coverage{label}"] = f"{len(pairs)} of the world's {every} animal pairs are in train"
-        if not split.kind.swapped_pairs:
-            continue
-        most = every - sum(at_least_one(recipe[share], every) for share in ("test_pairs", "validation"))
-        exact = (
-            not recipe["hold_out"] and recipe.get("compositions", 1.0) == 1.0
-        )  # else some pairs may have no scene left
-        named = f"{'' if exact else 'at most '}{most}"
-        fractions[f"training pairs{label}"] = share_text(len(pairs), most, named, recipe["pairs"])
-        fractions[f"pairs {split.kind.swapped_pairs}{label}"] = share_text(
-            len(swapped), len(pairs), f"{len(pairs)}", recipe["hard_negatives"]
-        )
-    return fractions | coverage
-
-
-def mentioned_relations(split: Split) -> list[str | None]:
-    """The relations that captions state; [None] if they state none, which stands for any relation."""
-    scenes = [scene for records in split.subsets.values() for scene in records.scenes]
-    shown = {scene.relation for scene in scenes} if TEMPLATES[split.recipe["template"]].relation else set()
-    return [relation for relation in RELATIONS if relation in shown] or [None]
+    for relation in split.recipe.get("relations", (None,)):
+        swapped = f", {len(animal_pairs(both, relation))} of them {split.kind.swapped_pairs}"
+        text = f"{len(animal_pairs(train, relation))} of the world's {every} animal pairs are in train"
+        found[f"coverage, {relation}" if relation else "coverage"] = text + swapped * bool(split.kind.swapped_pairs)
+    return found
 
 
 def animal_pairs(scenes: Iterable[Scene], relation: str | None) -> set[frozenset[str]]:
@@ -111,25 +76,10 @@ def animal_pairs(scenes: Iterable[Scene], relation: str | None) -> set[frozenset
     return {pair for pair in animals if len(pair) == 2}
 
 
-def share_text(count: int, of: int, named: str, requested: float) -> str:
-    return f"{count} of {named} = {count / max(of, 1):.3f}, requested {requested:.3f}"
-
-
-def attribute_counts(
-    scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str
-) -> Int64[np.ndarray, "animals values"]:
-    """For each animal and each texture or size (`attribute`: "texture" or "size"), the number of objects."""
-    names = getattr(vocabulary, f"{attribute}s")
-    table = np.zeros((len(vocabulary.animals), len(names)), np.int64)
-    for obj in (obj for scene in scenes for obj in scene.objects):
-        table[vocabulary.animals.index(obj.animal), names.index(getattr(obj, attribute))] += 1
-    return table
-
-
-def value_shares(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> str:
-    """The share of objects with each texture or size, as text."""
-    counts, names = attribute_counts(scenes, vocabulary, attribute).sum(0), getattr(vocabulary, f"{attribute}s")
-    return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
+def value_shares(scenes: Sequence[Scene], names: Sequence[str], attribute: str) -> str:
+    """The share of objects with each texture or size (`attribute`), as text."""
+    counts = Counter(getattr(obj, attribute) for scene in scenes for obj in scene.objects)
+    return ", ".join(f"{name} {counts[name] / max(counts.total(), 1):.1%}" for name in names)
 
 
 def subset_rows(split: Split) -> list[dict[str, str]]:
@@ -140,6 +90,8 @@ def subset_rows(split: Split) -> list[dict[str, str]]:
 
 def subset_row(name: str, records: Records) -> dict[str, str]:
     scenes = records.scenes
+    views = {scene.view for scene in scenes}
+    first, last = min(views, default="–"), max(views, default="–")
     singles = sum(len(scene.objects) == 1 for scene in scenes)
     return {
         "subset": name,
@@ -149,16 +101,5 @@ def subset_row(name: str, records: Records) -> dict[str, str]:
         "animal pairs": str(len(animal_pairs(scenes, None))),
         "with hard negative": str(sum(map(bool, records.negatives))),
         "single animals": f"{singles / len(scenes):.0%}" if scenes else "–",
-        "views": ranges(sorted({scene.view for scene in scenes})),
+        "views": f"{first}" if first == last else f"{first}–{last}",
     }
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Sorted whole numbers as ranges: "0–3, 7"; a dash if there are none."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs) or "–"

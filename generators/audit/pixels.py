@@ -2,7 +2,6 @@
 renderer draws, which uses no atlas."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.row import renderer_of
 from menagerie.envs.world import World
-from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.audit.regeneration import Incomparable, current_recipe, recorded_left_out, trusted_world
 from menagerie.generators.storage.folder import Progress
@@ -48,9 +46,12 @@ def check_pictures(
         detail = f"those of {', '.join(changed)} are others or missing" if changed else f"{len(held)} subsets"
         yield Finding("pictures and texts are as they were written", not changed, detail)
         yield compare_columns(TEXTS, held, PICTURED[2:], lambda subset, rows: texts_at(split.subsets[subset], rows))
-    world, reason = same_world(split, world_file)
-    if world is None:
-        yield from (skipped(claim, reason) for claim in (AGAIN, HIDDEN, DIRECT))
+    try:
+        world = trusted_world(split, world_file)
+        if image_identity(world, split.resolution) != split.identity:
+            raise Incomparable(f"its images are of another renderer or world ({split.identity})")
+    except Incomparable as reason:
+        yield from (skipped(claim, str(reason)) for claim in (AGAIN, HIDDEN, DIRECT))
         return
     with scratch_folder() as folder:
         there = atlas_of(split.path.parent, split.identity)
@@ -69,23 +70,10 @@ def check_pictures(
             yield drawn_directly(split, held, pictures, world)
 
 
-def same_world(split: Split, world_file: Path | None) -> tuple[World | None, str]:
-    """The split's world, if it would still be drawn as it was; else None, and the reason."""
-    try:
-        world = load_world(trusted_world(split.recipe["world"], world_file))
-    except Incomparable as reason:
-        return None, str(reason)
-    except UserError as error:
-        return None, f"{error}; give the world's file by --world"
-    if image_identity(world, split.resolution) != split.identity:
-        return None, f"its images are of another renderer or world ({split.identity})"
-    return world, ""
-
-
 def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Finding:
     """Whether the scenes that the file says were left out are those that hide too much."""
     try:
-        recipe = replace(current_recipe(split), world=trusted_world(split.recipe["world"], world_file))
+        recipe = current_recipe(split, world_file)
     except (Incomparable, UserError) as reason:
         return skipped(HIDDEN, str(reason))
     planned = recipe.subsets() if recipe.least_visible else {}

@@ -4,7 +4,6 @@ The other checks test what holds for every sound split. This one finds deviation
 seed, template or view, or a scene more or less.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
@@ -15,13 +14,14 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.reading import check_shape
+from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.folder import drop_scenes
 from menagerie.generators.storage.records import Records
-from menagerie.generators.storage.split_file import LEFT_OUT, REMEDY, Split, recipe_version, split_name
+from menagerie.generators.storage.split_file import LEFT_OUT, REMEDY, Split, recipe_version
 from menagerie.generators.vocabulary import Vocabulary
 
 CLAIM = "the split is what its recipe makes"
@@ -52,8 +52,9 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
 
 def made_again(split: Split, world_file: Path | None = None) -> dict[str, Records]:
     """Make the subsets of the split's recipe again. Raises `Incomparable` if that is impossible here."""
-    recipe = replace(current_recipe(split), world=trusted_world(split.recipe["world"], world_file))
-    check_world(split, recipe)
+    recipe, world = current_recipe(split, world_file), trusted_world(split, world_file)
+    if replace(Vocabulary.of(world), slots=split.vocabulary.slots) != split.vocabulary:
+        raise Incomparable(f"the names of world {recipe.world!r} are others by now; {REMEDY}")
     kept, v = drop_scenes(recipe.subsets(), recorded_left_out(split)), split.vocabulary
     return {name: Records(split.recipe, v, *make_columns(name, scenes, recipe, v)) for name, scenes in kept.items()}
 
@@ -63,39 +64,30 @@ def recorded_left_out(split: Split) -> dict[str, list[int]]:
     return check_shape(split.recipe.get(LEFT_OUT, {}), dict[str, list[int]], f"{LEFT_OUT} in {split.path}")
 
 
-def trusted_world(recorded_name: str, world_file: Path | None) -> str:
-    """The built-in world that a recipe names, or the world file that the user names; raises `Incomparable` otherwise.
+def trusted_world(split: Split, world_file: Path | None) -> World:
+    """The built-in world that a split names, or that of the file that the user names; raises `Incomparable` otherwise.
 
     Loading a world file may execute Python files, so a file that a split from elsewhere names is never opened.
     """
-    is_file = recorded_name.endswith(".toml")
+    recorded = split.recipe["world"]
+    is_file = recorded.endswith(".toml")
     if world_file is not None and not is_file:
-        raise Incomparable(f"its world is {recorded_name!r}, not a file; leave out --world")
+        raise Incomparable(f"its world is {recorded!r}, not a file; leave out --world")
     if is_file and world_file is None:
-        raise Incomparable(
-            f"its world is a file, which may run code of its own: if you trust it, --world {recorded_name}"
-        )
-    return str(world_file) if is_file else recorded_name
+        raise Incomparable(f"its world is a file, which may run code of its own: if you trust it, --world {recorded}")
+    try:
+        return load_world(str(world_file or recorded))
+    except UserError as error:
+        raise Incomparable(f"{error}; give the world's file by --world") from error
 
 
-def current_recipe(split: Split) -> SplitRecipe:
-    """The recipe that a split records; raises `Incomparable` if it is of another version."""
+def current_recipe(split: Split, world_file: Path | None = None) -> SplitRecipe:
+    """The recipe that a split records, of the world in `world_file` if that is given; raises `Incomparable` if it is of
+    another version."""
     here, there = recipe_version(split.kind), split.recipe_version
     if there != here:
         raise Incomparable(f"its recipe is of version {there}, this code of {here}; {REMEDY}")
-    return split.made_by
-
-
-def check_world(split: Split, recipe: SplitRecipe) -> None:
-    """Raise `Incomparable` unless the world of the recipe is available and has the names of the split."""
-    try:
-        world = load_world(recipe.world)
-    except UserError as error:
-        raise Incomparable(f"{error}; give the world's file by --world") from error
-    here, there = Vocabulary.of(world), split.vocabulary
-    for name in ("animals", "textures", "backgrounds", "sizes"):
-        if getattr(here, name) != getattr(there, name):
-            raise Incomparable(f"the {name} of world {recipe.world!r} are others by now; {REMEDY}")
+    return replace(split.made_by, world=str(world_file)) if world_file else split.made_by
 
 
 def first_difference(recorded: Records, made: Records) -> str:
@@ -112,23 +104,3 @@ def first_difference(recorded: Records, made: Records) -> str:
                 return f"{what} caption of record {i}, {key}: {json_value(text)!r}, made again {json_value(again)!r}"
     other = [name for name, column in made.columns.items() if not np.array_equal(column, recorded.columns.get(name))]
     return f"its columns {', '.join(other)} are others, of records or of counterfactuals" if other else ""
-
-
-NAMED = re.compile(r"[a-z]+-p[\d.e+-]+-n[\d.e+-]+-s-?\d+-[0-9a-f]{8}\.h5")
-
-
-def check_split_digest(split: Split) -> Iterator[Finding]:
-    """Check that the file is as it was written."""
-    yield Finding("the file has the digest that it was written with", split.intact, "" if split.intact else REMEDY)
-
-
-def check_name(split: Split) -> Iterator[Finding]:
-    """If a file's name is one that `make` would give, check that the file has the recipe of that name."""
-    if not NAMED.fullmatch(split.path.name):
-        return
-    try:
-        name = split_name(current_recipe(split))
-    except (Incomparable, UserError):  # other checks report the reason; another version has other names
-        return
-    wrong = "" if name == split.path.name else f"its recipe is that of {name}: another file was copied here; {REMEDY}"
-    yield Finding("the recipe is the one that the file is named by", not wrong, wrong)

@@ -9,13 +9,13 @@ renderer (`pixels`). That draws are even is tested where they are made."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit import leaks, regeneration, texts
-from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.audit.pixels import Progress, check_pictures
-from menagerie.generators.storage.split_file import REMEDY, Split, inspect_split
+from menagerie.generators.storage.split_file import REMEDY, Split, read_split
 
 CHECKS = (
     leaks.check_disjoint,
@@ -31,46 +31,30 @@ CHECKS = (
 )
 
 
-def audit(
-    path: Path, report: Progress = lambda *_: None, world_file: Path | None = None, exported: Path | None = None
-) -> list[Finding]:
-    """All findings on a split file, or on the folder of an export of the split file `exported`; raises `UserError` if
-    it can't be read.
+def audit(path: Path, report: Progress = lambda *_: None, world_file: Path | None = None) -> list[Finding]:
+    """All findings on a split file; raises `UserError` if it can't be read, or lacks a subset that the checks read.
 
     `report` is passed to `check_pictures`. `world_file` is the file of a user's own world, whose Python code is run.
     Without it, a split of such a world is neither made nor drawn again for comparison.
     """
-    if path.is_dir():
-        return audit_export(path, exported)
-    split = inspect_split(path)
-    check_readable(split)
-    shown = map(with_way_out, check_pictures(split, report, world_file))
-    return [*audit_file(split), *audit_records(split, world_file), *shown]
-
-
-def audit_file(split: Split) -> list[Finding]:
-    """The findings on the file itself."""
-    return [
-        finding
-        for check in (regeneration.check_split_digest, regeneration.check_name)
-        for finding in run_check(check, split)
-    ]
+    split = read_split(path)
+    if missing := {"train", "validation", *split.made_by.all_tests} - split.subsets.keys():
+        raise UserError(f"{split.path} has no subset {' and no '.join(sorted(missing))}; {REMEDY}")
+    return [*audit_records(split, world_file), *map(with_way_out, check_pictures(split, report, world_file))]
 
 
 def audit_records(split: Split, world_file: Path | None = None) -> list[Finding]:
-    """The findings on scenes and texts; each failed one says what to do."""
-
-    def made_again(split: Split) -> Iterator[Finding]:
-        return regeneration.check_regeneration(split, world_file)
-
-    return [with_way_out(finding) for check in (*CHECKS, made_again) for finding in run_check(check, split)]
+    """The findings on all but pictures; each failed one says what to do."""
+    findings = [finding for check in CHECKS for finding in run_check(check, split)]
+    findings += run_check(regeneration.check_regeneration, split, world_file)
+    return list(map(with_way_out, findings))
 
 
-def run_check(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
+def run_check(check: Callable[..., Iterator[Finding]], *given: Any) -> Iterator[Finding]:
     """Run a check and yield its findings. A check that raises on malformed records, such as a single object in a test
     of pairs, fails."""
     try:
-        yield from check(split)
+        yield from check(*given)
     except (ValueError, LookupError) as error:
         yield Finding(f"{check.__name__.replace('_', ' ')}: records are of the split's kind", False, repr(error))
 
@@ -78,9 +62,3 @@ def run_check(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iter
 def with_way_out(finding: Finding) -> Finding:
     """Add to a failed finding what to do about the file."""
     return finding if finding.holds else finding._replace(detail="; ".join(filter(None, (finding.detail, REMEDY))))
-
-
-def check_readable(split: Split) -> None:
-    """Raise unless the recipe can be read and the subsets that the checks read exist."""
-    if missing := {"train", "validation", *split.made_by.all_tests} - split.subsets.keys():
-        raise UserError(f"{split.path} has no subset {' and no '.join(sorted(missing))}; {REMEDY}")

@@ -6,7 +6,7 @@ relations of objects are derived anew, from the positions of their places.
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product
+from itertools import product, starmap
 
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
@@ -83,8 +83,7 @@ def check_captions(split: Split) -> Iterator[Finding]:
     bag of words. Only captions of train and of multi-object scenes may leave objects out; only training scenes may lack
     a negative."""
     for name, records in split.subsets.items():
-        for claim, strange in text_claims(split, name, records):
-            yield none(claim, strange)
+        yield from starmap(none, text_claims(split, name, records))
 
 
 def text_claims(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iterator[str]]]:

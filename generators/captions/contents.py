@@ -14,7 +14,6 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, attribute_words, noun_phrase
 from menagerie.generators.captions.relations import converses
 from menagerie.generators.captions.templates import (
@@ -100,8 +99,3 @@ def phrases(words: Vocabulary) -> Iterator[tuple[str, Object]]:
         obj = Object(animal, texture, "", size)
         for number in range(1, len(NUMBERS) + 2):
             yield noun_phrase(attribute_words(obj), animal, number), obj
-
-
-def without_negations(graph: SceneGraph) -> SceneGraph:
-    """Return the graph without its negated nodes. Edges stay as they are: negated nodes have none."""
-    return graph._replace(nodes=tuple(node for node in graph.nodes if not node.startswith("no ")))

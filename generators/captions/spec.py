@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
@@ -104,19 +104,11 @@ class CaptionSpec:
     def training_content(self, scene: Scene) -> Content:
         """What a training caption says of a scene: what `CAPTION_FIELDS` leave of it."""
         content = content_of(scene, self.seed, self.template)
-        for name, field in CAPTION_FIELDS.items():
-            if self.recipe.get(name, field.default) != field.default:
-                content = field.change(content, self)
+        for name, (default, change) in CAPTION_FIELDS.items():
+            if self.recipe.get(name, default) != default:
+                content = change(content, self)
         slots = [obj.slot for obj in content.objects]
         return content._replace(predicates=chain(slots, self.template.relations))
-
-
-class CaptionField(NamedTuple):
-    """A field of recipes that changes what training captions say."""
-
-    default: float
-    """The value that changes nothing, as without the field."""
-    change: Callable[[Content, CaptionSpec], Content]
 
 
 def mention_some(content: Content, spec: CaptionSpec) -> Content:
@@ -174,12 +166,12 @@ def draw_denied(scene: Scene, spec: CaptionSpec) -> tuple[Object, ...]:
     return (allowed[random.integers(len(allowed))],) if allowed else ()
 
 
-# Applied in this order.
-CAPTION_FIELDS: dict[str, CaptionField] = {
-    "mentioned": CaptionField(1.0, mention_some),
-    "salient": CaptionField(0.0, mention_salient),
-    "attributes": CaptionField(1.0, omit_textures),
-    "negated": CaptionField(0.0, negate),
+# Fields of recipes that change what training captions say, in this order: the value that changes nothing, and how.
+CAPTION_FIELDS: dict[str, tuple[float, Callable[[Content, CaptionSpec], Content]]] = {
+    "mentioned": (1.0, mention_some),
+    "salient": (0.0, mention_salient),
+    "attributes": (1.0, omit_textures),
+    "negated": (0.0, negate),
 }
 
 
@@ -208,13 +200,13 @@ def swap_exchanged_textures(scene: Scene, objects: Sequence[Object]) -> tuple[Ob
     return tuple(obj._replace(texture=textures.get(obj.slot, obj.texture)) for obj in objects)
 
 
-def search_target(scene: Scene) -> tuple[Object, Object]:
-    """Return the target of a search, and the other exchanged object. The target is the first of the two that has its
-    animal or texture in common with a third object; if neither has, the first."""
+def search_target(scene: Scene) -> Object:
+    """Return the target of a search: the first of the two exchanged objects that has its animal or texture in common
+    with a third object; if neither has, the first."""
     pair = [scene.objects[i] for i in exchanged(scene)]
     others = [obj for obj in scene.objects if obj not in pair]
     shared = [any(one.animal == other.animal or one.texture == other.texture for other in others) for one in pair]
-    return (pair[1], pair[0]) if shared == [False, True] else (pair[0], pair[1])
+    return pair[shared == [False, True]]
 
 
 def expected_binding_share(recipe: Mapping[str, Any]) -> float:

@@ -134,11 +134,6 @@ class Content(NamedTuple):
         """The distinct objects, ignoring slots."""
         return list(dict.fromkeys(obj._replace(slot="") for obj in self.objects))
 
-    def with_kind(self, kind: Object, new: Object) -> "Content":
-        """Return a copy in which objects of one kind are of another."""
-        objects = (new._replace(slot=it.slot) if it._replace(slot="") == kind else it for it in self.objects)
-        return self._replace(objects=tuple(objects))
-
 
 # Words for some backgrounds; all others become "in the ...".
 IN_PLACE = {"ocean floor": "on the ocean floor", "circus": "at the circus"}

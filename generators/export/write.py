@@ -110,7 +110,7 @@ def export_split(
         raise UserError(f"nothing in {', '.join(exported)} of {path} can be exported as {form}; choose other --subsets")
     counts = {name: (samples, len(split.subsets[name])) for name, samples in exported.items()}
     texts = {
-        MARK: json.dumps(export_identity(split, form), indent=1),
+        MARK: json.dumps({"format": form, "split": split.digest, "subsets": sorted(split.subsets)}, indent=1),
         SHEET: data_sheet(split, form, out, subsets, counts),
     }
     if not is_there(out, texts[MARK], {*(file.path for file in files), *texts, SUMS}):
@@ -130,11 +130,6 @@ def select_subsets(split: Split, subsets: Sequence[str]) -> Split:
         if not re.fullmatch(r"\w+( \d+)?", name, re.ASCII):
             raise UserError(f"{split.path} has a subset {name!r}, which can't name a file; do not trust this file")
     return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
-
-
-def export_identity(split: Split, form: str) -> dict[str, str | list[str]]:
-    """What identifies an export's format and content."""
-    return {"format": form, "split": split.digest, "subsets": sorted(split.subsets)}
 
 
 def write_export(out: Path, files: Sequence[File], texts: Mapping[str, str], progress: Progress | None) -> None:

@@ -1,6 +1,7 @@
 """Frozen benchmarks: the tests of a recipe under a name with a version, and digests of all that is tested.
 
-Each is a file of `generators/recipes/frozen/`: the version, the resolution, all fields of the recipe, and the digests.
+Each is a file of `generators/recipes/frozen/`, whose name ends with the version: the version, the resolution, all
+fields of the recipe, and the digests.
 Nothing needs to be downloaded: every machine renders the same bytes, and the digests prove it. To add one, add a file
 with empty digests; evaluation on it prints those that it finds. A file never changes once a result on it is published:
 a changed benchmark gets another version, and so another name.
@@ -10,11 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-import msgspec
-
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import choose
 from menagerie.envs.core.identity import digest
-from menagerie.envs.core.reading import check_shape, read_toml
+from menagerie.envs.core.reading import read_toml
 from menagerie.envs.scene import Scene
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
@@ -29,15 +28,6 @@ class Digests(NamedTuple):
     """True and false captions, with their scene graphs."""
     pixels: str
     """The images of records and of their counterfactuals."""
-
-
-class Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """The content of a frozen benchmark's file."""
-
-    version: int
-    resolution: int
-    recipe: dict
-    digests: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -64,10 +54,6 @@ class Frozen:
 
 @cache
 def frozen(name: str) -> Frozen:
-    """The frozen benchmark called `name`. Raises for an unknown name, and for a file that isn't a frozen benchmark."""
-    path = FROZEN[choose("frozen benchmark", name, FROZEN)]
-    entry = msgspec.convert(check_shape(read_toml(path), Entry, path), Entry)
-    if not name.endswith(f"-{entry.version}"):
-        raise UserError(f"{path}: its name must end with its version, -{entry.version}")
-    parts = Digests(**{part: entry.digests.get(part, "") for part in Digests._fields})
-    return Frozen(name, entry.version, entry.resolution, read_recipe(name), parts)
+    """The frozen benchmark called `name`. Raises for an unknown name."""
+    entry = read_toml(FROZEN[choose("frozen benchmark", name, FROZEN)])
+    return Frozen(name, entry["version"], entry["resolution"], read_recipe(name), Digests(**entry["digests"]))

@@ -32,7 +32,9 @@ def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
     print(f"{benchmark.name}: {sum(map(len, tested.values()))} scenes", flush=True)
     with progress_bars("factors") as progress:
         path = folder.make(recipe, workers, progress, f"frozen-{benchmark.name}.h5", lambda: tested)
-    check_digests(benchmark, digests_of(open_tests(benchmark, path)))
+    split = read_split(path)
+    tests = {name: SplitTests(SplitDataset(split, name, preload=False)) for name in recipe.all_tests}
+    check_digests(benchmark, digests_of(tests))
     return path
 
 
@@ -47,12 +49,6 @@ def digest_of_rows(rows: Iterable[object]) -> str:
 def scene_row(subset: str, item: Item) -> tuple[str | int, ...]:
     """The part of an item that the digest of scenes covers; a file of scores holds all of it too."""
     return subset, item.task, item.record, item.cluster, item.true, len(item.images), len(item.texts)
-
-
-def open_tests(benchmark: Frozen, path: Path) -> dict[str, SplitTests]:
-    """The tests in a benchmark's split file, by subset."""
-    split = read_split(path)
-    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in benchmark.recipe.all_tests}
 
 
 def digests_of(tests: dict[str, SplitTests]) -> Digests:

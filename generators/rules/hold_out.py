@@ -10,7 +10,7 @@ its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the s
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
@@ -94,37 +94,11 @@ def unmatched_scenes(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene
     return [scene for scene in scenes if not matches_any(rules, scene)] if rules else scenes
 
 
-def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) -> bool:
-    """Return whether the rules leave at least one of `scenes`, with its animals in any sizes."""
-    return any(not matches_any(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
-
-
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
     """Parse the hold-out rules that a split records, with the sets that it records. Doesn't need the world's file."""
-    return rules_in(recipe, vocabulary_world(words))
+    return rules_in(recipe, World("", words.animals, words.textures, words.backgrounds, words.sizes))
 
 
 def rules_in(recipe: Mapping[str, Any], world: World) -> tuple[Rule, ...]:
     """Parse the hold-out rules of a recipe, with its sets and those of its world."""
     return parse_rules(tuple(recipe.get("hold_out", ())), with_sets(world, tuple(recipe.get("sets", ()))))
-
-
-@cache
-def vocabulary_world(words: Vocabulary) -> World:
-    """A world with the names of a vocabulary, for parsing rules; it can't be rendered."""
-    return World("", words.animals, words.textures, words.backgrounds, words.sizes)
-
-
-def check_rules(rules: tuple[Rule, ...], world: World, singles: list[Scene], pairs: list[Scene]) -> None:
-    """Raise for a rule that matches nothing, and for rules that leave nothing to train on.
-
-    `singles` are all scenes of one object, `pairs` all scenes of two that could be tested, in one view.
-    """
-    description = f"the {len(singles)} scenes of one and {len(pairs)} of two animals that a view of {world.name!r} has"
-    everything = singles + pairs
-    for rule in rules:
-        if not any(rule.matches(scene) for scene in everything):
-            raise UserError(f"rule {rule.text!r} matches none of {description}; leave it out or widen it")
-    if all(matches_any(rules, scene) for scene in everything):
-        texts = " or ".join(rule.text for rule in rules)
-        raise UserError(f"hold_out {texts!r} takes all of {description}: nothing is left to train on; narrow it")

@@ -3,6 +3,7 @@
 Files are looked up in one folder, or in several folders given in place of this folder or of one inside it.
 """
 
+import errno
 import filecmp
 import os
 from collections import defaultdict
@@ -49,7 +50,9 @@ def files_in(folder: Path) -> frozenset[str]:
         with os.scandir(folder) as entries:
             files = (e.name for e in entries if (os.path.isfile(e.path) if e.is_symlink() else e.is_file()))
             return frozenset(name for name in files if not is_system_file(name))
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise
         return frozenset()
 
 

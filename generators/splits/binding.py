@@ -26,8 +26,6 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.captions.spec import CaptionSpec
-from menagerie.generators.captions.templates import Content
 from menagerie.generators.coverage import Coverage, coverage_of
 from menagerie.generators.splits.facts import (
     Claim,
@@ -99,11 +97,8 @@ class BindingRecipe(PairRecipe):
 
     def has(self, subset: str) -> Claim | None:
         """The pair, in its textures or in the swapped ones; below full coverage, all other compositions."""
-        own = {
-            **{"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts},
-            **{"train_pairs": arrangement_facts},
-        }.get(subset)
-        claim, number = has_all(own) if own else None, COMPOSITION_TESTS.get(subset, 0)
+        own = {"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts, "train_pairs": arrangement_facts}
+        claim, number = has_all(own[subset]) if subset in own else None, COMPOSITION_TESTS.get(subset, 0)
         if self.compositions == 1:
             return claim
         return lambda scene, known: (not claim or claim(scene, known)) and self.unseen(scene, known) <= number
@@ -123,15 +118,6 @@ class BindingRecipe(PairRecipe):
     def coverage_in(self, world: World) -> Coverage:
         """The combinations of animal and texture, and which of them train shows."""
         return coverage_of(vars(self), world.animals, world.textures)
-
-    def content(self, subset: str, scene: Scene) -> Content:
-        """What the caption of a scene says. A training caption may be incomplete; then there is no hard negative."""
-        if subset != "train":
-            return super().content(subset, scene)
-        content = CaptionSpec(vars(self)).training_content(scene)
-        complete = sorted(content.objects) == sorted(scene.objects)
-        negative = complete and len(scene.objects) == 2 and self.swap(scene) != scene
-        return content._replace(negative=negative)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-from menagerie.envs.core.errors import UserError, not_allowed
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
@@ -28,9 +28,9 @@ from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.hard_negatives.tasks import Task, tasks_named
-from menagerie.generators.captions.spec import SEARCH, CaptionSpec, search_target
+from menagerie.generators.captions.spec import SEARCH, search_target
 from menagerie.generators.captions.templates import Content, content_of
-from menagerie.generators.coverage import Composition, Coverage, coverage_of, round_coverage
+from menagerie.generators.coverage import Coverage, coverage_of, round_coverage
 from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.even_draws import SceneSampler, distinct_scenes
@@ -107,8 +107,6 @@ class MultiObjectRecipe(SplitRecipe):
         for name, only in (("pairs", 1), ("test_pairs", 0), ("validation", 0)):
             if getattr(self, name) != only:
                 raise UserError(f"{name} must be {only} in a multi-object split, which sets no pairs of animals apart")
-        if self.hard_negatives > 0.5:
-            raise not_allowed("hard_negatives", self.hard_negatives, "at most 0.5: each is the swap of another scene")
         if self.relations_stated and self.wording.statement:
             raise UserError(
                 f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
@@ -130,10 +128,6 @@ class MultiObjectRecipe(SplitRecipe):
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))
         more = tuple(f"seen_{n}" for n in self.test_objects if n > max(self.objects))
         return super().judged if self.hold_out else unseen or more or self.tests
-
-    @property
-    def caption_spec(self) -> CaptionSpec:
-        return CaptionSpec(vars(self))
 
     @classmethod
     def exchanged(cls, scene: Scene) -> Sequence[int]:
@@ -190,7 +184,7 @@ class MultiObjectRecipe(SplitRecipe):
             textured = {obj.slot for obj in content.objects if obj.texture}
             return content._replace(negative=self.has_negative(scene, textured))
         searched = subset.startswith(SEARCH)
-        objects = (search_target(scene)[0],) if searched else self.caption_spec.tested_objects(scene)
+        objects = (search_target(scene),) if searched else self.caption_spec.tested_objects(scene)
         return content_of(scene, self.seed, self.wording, objects)._replace(negative=True)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
@@ -259,37 +253,34 @@ class MultiObjectRecipe(SplitRecipe):
         coverage, random = self.coverage_in(world), generator(self.seed, "cells", name)
         kind, _, rest = name.partition("_")
         if kind == SEARCH:
-            return choose_search(
-                coverage, coverage.trained, random, number_of_objects(name), rest.startswith("conjunction")
-            )
+            conjunction = rest.startswith("conjunction")
+            return choose_search(coverage, coverage.trained, random, number_of_objects(name), conjunction)
         if kind == TRIPLETS:
             return choose_triplets(coverage, coverage.trained, random, int(rest))
-        return choose_pairs(
-            coverage, coverage.trained if kind == "seen" else coverage.with_ranks(coverage.highest), random
-        )
+        tested = coverage.trained if kind == "seen" else coverage.with_ranks(coverage.highest)
+        return choose_pairs(coverage, tested, random)
 
     def test_scenes_of(self, world: World, name: str) -> list[Scene]:
-        """The scenes of a test: at most `test_scenes`, none of them the swap of another."""
-        coverage, choose = self.coverage_in(world), self.chooser(world, name)
-        others = coverage.with_ranks(0) if name.startswith("unseen") else coverage.trained
-        sample = self.sampler(world, name, number_of_objects(name), others, choose)
-        scenes = distinct_scenes(self.test_scenes, sample, self.free_both(world), self.swap)
+        """The scenes of a test: at most `test_scenes`."""
+        objects, choose = number_of_objects(name), self.chooser(world, name)
+        scenes = self.draw_scenes(world, name, objects, self.test_scenes, choose, self.free_both(world))
         if not scenes:
             raise UserError(
                 f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
             )
         return scenes
 
-    def sampler(
-        self, world: World, name: str, objects: int, others: list[Composition], choose: Chooser
-    ) -> Callable[[], Scene]:
-        """Make a function that draws scenes of `objects` objects in test views. `choose` gives compositions of the
-        first objects, and `others` are the compositions of the rest."""
-        layout = LAYOUTS[self.test_layout or self.layout]
-        sampler = SceneSampler(
-            world, layout, objects, self.test_range, others, generator(self.seed, "test", name, objects)
-        )
-        return lambda: sampler.sample(choose())
+    def draw_scenes(
+        self, world: World, name: str, objects: int, number: int, choose: Chooser, fits: Callable[[Scene], bool]
+    ) -> list[Scene]:
+        """Draw at most `number` scenes of `objects` objects in test views, none of them the swap of another. `choose`
+        gives compositions of the first objects; the others are ones that train shows at every coverage, in tests of
+        unseen compositions, or at this one."""
+        coverage = self.coverage_in(world)
+        others = coverage.with_ranks(0) if name.startswith("unseen") else coverage.trained
+        layout, random = LAYOUTS[self.test_layout or self.layout], generator(self.seed, "test", name, objects)
+        sampler = SceneSampler(world, layout, objects, self.test_range, others, random)
+        return distinct_scenes(number, lambda: sampler.sample(choose()), fits, self.swap)
 
     def validation_scenes(self, world: World, taken: set[Scene]) -> list[Scene]:
         """Return the scenes of validation. They have the numbers of objects of train, but at least two. None is in a
@@ -298,8 +289,9 @@ class MultiObjectRecipe(SplitRecipe):
         numbers, scenes = [n for n in self.objects if n > 1] or [2], []
         for n, number in zip(numbers, even_parts(self.test_scenes, len(numbers)), strict=True):
             choose = choose_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
-            sample = self.sampler(world, "validation", n, coverage.trained, choose)
-            scenes += distinct_scenes(number, sample, lambda scene: scene not in taken and free(scene), self.swap)
+            scenes += self.draw_scenes(
+                world, "validation", n, number, choose, lambda scene: scene not in taken and free(scene)
+            )
         return scenes
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
@@ -313,8 +305,7 @@ class MultiObjectRecipe(SplitRecipe):
         for n, number in zip(self.test_objects, even_parts(self.test_scenes, len(self.test_objects)), strict=True):
             random = generator(self.seed, "cells", name, n)
             choose = choose_named(coverage, coverage.trained, names_in_rules(rules, world), random)
-            sample = self.sampler(world, name, n, coverage.trained, choose)
-            scenes += distinct_scenes(number, sample, partial(matches_any, rules), self.swap)
+            scenes += self.draw_scenes(world, name, n, number, choose, partial(matches_any, rules))
         return scenes
 
     def free(self, world: World) -> Callable[[Scene], bool]:
@@ -346,8 +337,7 @@ class MultiObjectRecipe(SplitRecipe):
             if len(names) < most:
                 raise UserError(
                     f"scenes of {most} different objects need {most} {what}, but world {self.world!r} has "
-                    f"{len(names)}; "
-                    "take another world, or lower objects and test_objects"
+                    f"{len(names)}; take another world, or lower objects and test_objects"
                 )
         self.coverage_in(world)
 

@@ -3,14 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from menagerie.envs.core.errors import UserError, not_allowed
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.rules.hold_out import check_rules, leave_any, matches_any
+from menagerie.generators.rules.hold_out import matches_any, unmatched_scenes
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, sample_scenes, set_apart
 
@@ -71,17 +71,14 @@ class PairRecipe(SplitRecipe):
     def scenes_in_one_view(self, world: World) -> list[Scene]:
         """Every scene of two objects that a test could show, in one view and without sizes."""
 
-    def testable(self, world: World) -> list[Scene]:
-        """Every scene of two objects that a test could show, in one view."""
-        return [scene for one in self.scenes_in_one_view(world) for scene in world.in_sizes(one)]
-
     def roles(self, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Variant]]:
         """The roles of all pairs in a relation, and the variant of each training pair."""
         rules, left = self.rules(world), {}
         for pair in world.pairs:
             its = self.variants(world, pair, relation)
             if rules:
-                its = [v for v in its if leave_any(rules, world, self.variant_scenes(world, pair, relation, v))]
+                scenes_of = partial(self.variant_scenes, world, pair, relation)
+                its = [one for one in its if unmatched_scenes(rules, in_sizes(world, scenes_of(one)))]
             left |= {pair: its} if its else {}
         drawn = {pair: self.draw_variant(pair, relation, its) for pair, its in left.items()}
         roles = pair_roles(
@@ -104,12 +101,11 @@ class PairRecipe(SplitRecipe):
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
         """The same without pairs of validation; raises for rules that leave nothing to train on or to test."""
-        every, rules = self.testable(world), self.rules(world)
-        check_rules(rules, world, list(world.singles(slots=self.single_slots)), every)
         if not subsets["train"]:
             raise UserError(f"hold_out {' or '.join(self.hold_out)!r} leaves nothing in train; narrow it")
-        apart = self.validation_pairs(world)
-        left = [scene for scene in every if matches_any(rules, scene) and pair_in(scene) not in apart]
+        apart, rules = self.validation_pairs(world), self.rules(world)
+        tested = in_sizes(world, self.scenes_in_one_view(world))
+        left = [scene for scene in tested if matches_any(rules, scene) and pair_in(scene) not in apart]
         held_out = [self.with_facings(replace(scene, view=view)) for scene in left for view in self.test_range]
 
         def sample(name: str, tested: tuple[Rule, ...]) -> list[Scene]:
@@ -117,6 +113,11 @@ class PairRecipe(SplitRecipe):
             return sample_scenes(scenes, self.test_scenes, generator(self.seed, "draw", name))
 
         return self.rule_tests(world, sample)
+
+
+def in_sizes(world: World, scenes: Sequence[Scene]) -> list[Scene]:
+    """The scenes with their animals in all sizes."""
+    return [sized for scene in scenes for sized in world.in_sizes(scene)]
 
 
 def pair_in(scene: Scene) -> PlacedPair:
@@ -134,14 +135,14 @@ def pair_roles(
 
     `trainable` says whether the recipe leaves train a scene of a pair, and `swappable` whether it leaves one of the
     pair's swap."""
-    of_train, of_tests = seed_words
+    (of_train, of_tests), cause = seed_words, "hold_out" if recipe.hold_out else "compositions"
     spared = spared_pairs(replace(recipe, pairs=0.0, hard_negatives=0.0), world) if recipe.hold_out else frozenset()
     test_pairs, validation, rest = divided_pairs(recipe, world, of_tests, spared)
     free = set(rest)
     usable = [pair for pair in shuffled_pairs(recipe, world, *of_train) if pair in free and trainable(pair)]
     if not usable and recipe.pairs:
         raise UserError(
-            f"{left_by(recipe)} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
+            f"{cause} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
             f"{'narrow' if recipe.hold_out else 'raise'} it"
         )
     train = usable[: round(recipe.pairs * len(usable))]
@@ -153,7 +154,7 @@ def pair_roles(
         possible = int(100 * len(candidates) / len(train)) / 100
         raise UserError(
             f"hard_negatives {recipe.hard_negatives:g} requests {n_swapped} of {len(train)} training pairs, but "
-            f"{left_by(recipe).split()[0]} leaves the swap of {len(candidates)} only; lower it to {possible:g}"
+            f"{cause} leaves the swap of {len(candidates)} only; lower it to {possible:g}"
         )
     return PairRoles(
         train=tuple(train),
@@ -176,7 +177,7 @@ def divided_pairs(
 def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
     """The pairs that rules keep out of validation. Tests show none of its pairs, so that a rule which matches scenes of
     these alone could not be tested."""
-    scenes, spared = recipe.testable(world), frozenset[Pair]()
+    scenes, spared = in_sizes(world, recipe.scenes_in_one_view(world)), frozenset[Pair]()
     of_rules = [{pair_in(scene) for scene in scenes if rule.matches(scene)} for rule in recipe.rules(world)]
     while True:
         apart = {
@@ -188,15 +189,6 @@ def spared_pairs(recipe: PairRecipe, world: World) -> frozenset[Pair]:
         if (more := spared.union(pair for pair in world.pairs if frozenset(pair) in needed)) == spared:
             return spared
         spared = more
-
-
-def left_by(recipe: SplitRecipe) -> str:
-    """Return the field that makes pairs untrainable, with its value, for messages."""
-    return (
-        f"hold_out {' or '.join(recipe.hold_out)!r}"
-        if recipe.hold_out
-        else f"compositions {vars(recipe)['compositions']:g}"
-    )
 
 
 def shuffled_pairs(recipe: SplitRecipe, world: World, *seed_words: str) -> list[Pair]:

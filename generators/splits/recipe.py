@@ -8,6 +8,7 @@ that training lacks or has (`own_facts`, `lacks`, `has`, `apart`, `claims`), whi
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,15 +25,8 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
 from menagerie.generators.captions.hard_negatives.tasks import Task
-from menagerie.generators.captions.templates import (
-    TEMPLATES,
-    Caption,
-    Content,
-    Template,
-    content_of,
-    template_of,
-    write_caption,
-)
+from menagerie.generators.captions.spec import CaptionSpec
+from menagerie.generators.captions.templates import TEMPLATES, Caption, Content, Template, content_of, write_caption
 from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
     HELD_OUT,
@@ -68,8 +62,6 @@ class SplitRecipe(ABC):
     """Whether captions state the relation of two objects."""
     takes_rules: ClassVar[bool] = True
     """Whether hold-out rules and hard negatives in train can be set; otherwise the kind of split determines both."""
-    single_slots: ClassVar[tuple[str, ...]] = ("center",)
-    """Slots of single-object scenes in train."""
     least_visible: ClassVar[float] = 0.0
     """Least share of each object that must be visible. Scenes in which other objects hide more are left out after
     rendering."""
@@ -138,10 +130,16 @@ class SplitRecipe(ABC):
         return write_caption(content, template), false
 
     def content(self, subset: str, scene: Scene) -> Content:
-        """What the caption of a scene says. Unless a kind of split says otherwise, all objects are mentioned, and
-        scenes of two have a hard negative if the swap changes them."""
-        negative = len(scene.objects) == 2 and self.swap(scene) != scene
-        return content_of(scene, self.seed, self.wording)._replace(negative=negative)
+        """What the caption of a scene says. Unless a kind of split says otherwise, scenes of two objects have a hard
+        negative if the swap changes them and the caption, which in train may be incomplete, says all of them."""
+        content = self.caption_content(subset, scene)
+        complete = len(scene.objects) == 2 and sorted(content.objects) == sorted(scene.objects)
+        return content._replace(negative=complete and self.swap(scene) != scene)
+
+    def caption_content(self, subset: str, scene: Scene) -> Content:
+        """The same without saying whether there is a hard negative."""
+        spec = self.caption_spec
+        return spec.training_content(scene) if subset == "train" else content_of(scene, self.seed, spec.template)
 
     @abstractmethod
     def plan(self, world: World) -> dict[str, list[Scene]]:
@@ -188,10 +186,15 @@ class SplitRecipe(ABC):
         rules = self.rules(load_world(self.world)) if self.hold_out else ()
         return replace(self, sets=set_texts(dict(named for rule in rules for named in rule.sets)))
 
+    @cached_property
+    def caption_spec(self) -> CaptionSpec:
+        """What decides the captions of the split."""
+        return CaptionSpec(asdict(self))
+
     @property
     def wording(self) -> Template:
         """The template, with the recipe's changes."""
-        return template_of(vars(self))
+        return self.caption_spec.template
 
     def subsets(self) -> dict[str, list[Scene]]:
         """The scenes of train, validation and all tests; a subset may be empty."""

@@ -8,7 +8,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Option, docstring, list_options
 from menagerie.envs.core.plugins import Exports
-from menagerie.envs.core.reading import Unreadable, check_shape, read_toml
+from menagerie.envs.core.reading import check_shape, read_toml
 from menagerie.envs.core.validation import build_dataclass
 from menagerie.generators.rules.hold_out import set_texts
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -29,10 +29,7 @@ def read_recipe(name: str) -> SplitRecipe:
     if name in KINDS.keys() - known.keys():
         return KINDS[name]()
     path = Path(name) if name.endswith(".toml") else known[choose("recipe", name, known)]
-    try:
-        given = read_toml(path)
-    except Unreadable as error:
-        raise UserError(f"the recipe {path} can't be read: {error}") from error
+    given = read_toml(path)
     if path in FROZEN.values():
         given = given["recipe"]
     try:

@@ -25,7 +25,6 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import Content
 from menagerie.generators.splits.facts import (
     Claim,
@@ -91,6 +90,7 @@ class SpatialRecipe(PairRecipe):
 
     @property
     def single_slots(self) -> tuple[str, ...]:
+        """Slots of single-object scenes in train."""
         return self.singles_slots or tuple(slot for name in self.relations for slot in RELATIONS[name].single_slots)
 
     @property
@@ -130,9 +130,7 @@ class SpatialRecipe(PairRecipe):
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. A training caption may leave out textures; its negative then leaves out the
         same ones."""
-        if subset != "train":
-            return super().content(subset, scene)
-        return CaptionSpec(vars(self)).training_content(scene)._replace(negative=len(scene.objects) == 2)
+        return self.caption_content(subset, scene)._replace(negative=len(scene.objects) == 2)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the

@@ -38,15 +38,13 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.subset = subset
         self.name = f"{subset!r} of {split.path}"
         self.names = compound_names(split.vocabulary)
-        self.records: Records = split.subsets[subset]
         self.has_counterfactuals = bool(len(self) and subset != "train" and (self.records.counterfactual >= 0).all())
         self.strata = {"single_object": self.records.number_of_objects == 1}
         self.pictures = SplitPictures(split)
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
         if not len(self) or not split.digest:  # planned, and nowhere on disk
             return
-        shape = (len(self), split.resolution, split.resolution, 3)
-        few = np.prod(shape) < PRELOAD_BYTES
+        few = 3 * len(self) * split.resolution**2 < PRELOAD_BYTES
         if self.pictures.in_file(subset):
             if preload or few:
                 check_intact(split, subset)
@@ -55,16 +53,16 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
             return
         self.pictures.prepare(subset)
         if preload or few:
-            self._pixels = self.pictures.images(subset, range(len(self)), np.empty(shape, np.uint8))
+            self._pixels = self.pictures.images(subset, range(len(self)))
 
     def __getstate__(self) -> dict:
-        return {name: value for name, value in self.__dict__.items() if name not in ("records", "false_captions")} | {
-            "_pixels": None
-        }
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("records", "false_captions")}
+        return kept | {"_pixels": None}
 
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        self.records = self.split.subsets[self.subset]
+    @cached_property
+    def records(self) -> Records:
+        """The records of the subset."""
+        return self.split.subsets[self.subset]
 
     def __len__(self) -> int:
         return len(self.records)

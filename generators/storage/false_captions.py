@@ -21,7 +21,7 @@ import numpy as np
 from menagerie.envs.core.identity import generator
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.contents import Contents, without_negations
+from menagerie.generators.captions.contents import Contents
 from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import chain, claims, compound_names
 from menagerie.generators.captions.templates import Caption, Content, write_caption
@@ -56,7 +56,9 @@ class FalseCaptions:
         alternatives = self.replace_part(content, random) if kind == "replace" else shuffle_objects(content, random)
         for alternative in alternatives:
             false = write_caption(alternative, self.contents.template)
-            if self.usable(alternative, false.text) and not claims(without_negations(false.graph), self.names) <= truth:
+            affirmed = tuple(node for node in false.graph.nodes if not node.startswith("no "))
+            said = claims(false.graph._replace(nodes=affirmed), self.names)
+            if self.usable(alternative, false.text) and not said <= truth:
                 return false
         return None
 
@@ -111,7 +113,9 @@ class FalseCaptions:
                 continue
             stated = [kind for kind in content.kinds if getattr(kind, field)]
             for kind, name in in_random_order(list(product(stated, names[field])), random):
-                yield content.with_kind(kind, kind._replace(**{field: name}))
+                new = kind._replace(**{field: name})
+                objects = (new._replace(slot=t.slot) if t._replace(slot="") == kind else t for t in content.objects)
+                yield content._replace(objects=tuple(objects))
 
     def otherwise_related(self, content: Content) -> list[Content]:
         """Return copies of the content with its two objects in the split's other relations; none if it states no

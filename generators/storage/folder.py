@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     AnyRenderer = Renderer | RowRenderer
 
 CHECKED = 2000  # scenes of a split that are rendered and checked when it is made
-# Bytes of an atlas entry: its depth map, and the share of the image that each of its layers takes, of 6 bytes a pixel.
-# Means of the shipped worlds, whose entries have from half to twice as many.
-DEPTH_MAP, SHARE, LAYER = 35_000, 0.09, 6
 Planned = Mapping[str, list[Scene]]
 Progress = Callable[[str, int, int], None]
 
@@ -60,19 +57,14 @@ class SplitFolder:
         return renderer_of(self.world, self.resolution, atlas_of(self.folder, self.identity), workers)
 
     def describe_needed(self, scenes: Sequence[Scene]) -> str:
-        """Say how many distinct scenes and atlas entries there are, how many entries the atlas lacks, and about how
-        large these are, without rendering any."""
+        """Say how many distinct scenes and atlas entries there are, and how many entries the atlas lacks, without
+        rendering any."""
         from menagerie.envs.render.row import renderer_of
 
         objects = single_objects(self.vocabulary.encode(scenes), self.vocabulary)
         entries = renderer_of(self.world, self.resolution).missing(objects)
         building = self.renderer().missing(objects)
-        layers = len(self.world.textures) * len(self.world.backgrounds)
-        size = len(building) * (DEPTH_MAP + SHARE * LAYER * layers * self.resolution**2)
-        return (
-            f"{len(set(scenes))} scenes; {len(entries)} atlas entries, {len(building)} of them to build, about "
-            f"{size / 1e6:.1f} MB"
-        )
+        return f"{len(set(scenes))} scenes; {len(entries)} atlas entries, {len(building)} of them to build"
 
     def make(
         self,
@@ -119,8 +111,7 @@ class SplitFolder:
     ) -> None:
         """Write a split file of planned subsets, without the scenes that hide too much. Scenes of it are rendered and
         checked."""
-        counterfactuals = ([recipe.swap(scene) for scene in its] for name, its in planned.items() if name != "train")
-        scenes = [scene for its in (*planned.values(), *counterfactuals) for scene in its]
+        scenes = recipe.with_counterfactuals(planned)
         self.prepare([self.vocabulary.encode(scenes)], renderer, progress)
         check_some(scenes, recipe.seed, renderer)
         left = recipe.leave_out(planned, too_hidden(renderer, planned, recipe.least_visible))
@@ -150,6 +141,6 @@ def drop_scenes(planned: Planned, left: Mapping[str, Sequence[int]]) -> dict[str
     """The planned subsets without the scenes whose numbers are in `left`."""
     dropped = {name: set(numbers) for name, numbers in left.items()}
     return {
-        name: [scene for i, scene in enumerate(scenes) if i not in dropped[name]] if name in dropped else scenes
+        name: [scene for i, scene in enumerate(scenes) if i not in dropped.get(name, ())]
         for name, scenes in planned.items()
     }

@@ -1,6 +1,7 @@
 """Images and masks of a split as arrays: those in its file, else composed from an atlas. Doesn't import torch."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,10 +51,10 @@ class SplitPictures:
         whatever the file holds."""
         self.split, self.world, self.kept, self.side = split, world, kept, split.resolution
         self.atlas = atlas or atlas_of(split.path.parent, split.identity)
-        self._renderer, self._maps = None, {}
+        self._maps: dict[str, dict[str, np.ndarray]] = {}
 
     def __getstate__(self) -> dict:
-        return self.__dict__ | {"_renderer": None, "_maps": {}}
+        return {name: value for name, value in self.__dict__.items() if name != "renderer"} | {"_maps": {}}
 
     def in_file(self, subset: str) -> bool:
         """Whether the file holds the pictures of a subset."""
@@ -64,11 +65,9 @@ class SplitPictures:
         if not self.in_file(subset):
             self.renderer.prepare(single_objects(self.split.subsets[subset].columns, self.split.vocabulary))
 
-    def images(
-        self, subset: str, rows: Rows, out: UInt8[np.ndarray, "n h w 3"] | None = None
-    ) -> UInt8[np.ndarray, "n h w 3"]:
-        """The images of some rows, written into `out` if it is given."""
-        return self._pixels(subset, rows, "images", out)
+    def images(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w 3"]:
+        """The images of some rows."""
+        return self._pixels(subset, rows, "images")
 
     def both(self, subset: str, rows: Rows | slice) -> "Pictures":
         """The images and masks of some rows, composed once for both, whatever the file holds."""
@@ -82,12 +81,11 @@ class SplitPictures:
         """The share of each of up to eight objects of some rows that others hide; NaN for no object."""
         return hidden_of(self.renderer, self.split.subsets[subset].scenes_at(np.asarray(rows, np.int64)))
 
-    def _pixels(self, subset: str, rows: Rows, name: str, out: np.ndarray | None = None) -> np.ndarray:
+    def _pixels(self, subset: str, rows: Rows, name: str) -> np.ndarray:
         rows = np.asarray(rows, np.int64)
         if len(rows) and rows.min() < 0:
             raise IndexError(f"row {rows.min()} of {subset!r} in {self.split.path}")
-        if out is None:
-            out = np.empty((len(rows), *(self.side,) * 2, 3)[: 4 if name == "images" else 3], np.uint8)
+        out = np.empty((len(rows), *(self.side,) * 2, 3)[: 4 if name == "images" else 3], np.uint8)
         for start in range(0, len(rows), CHUNK):
             here, part = slice(start, start + CHUNK), rows[start : start + CHUNK]
             if self.in_file(subset):
@@ -96,18 +94,15 @@ class SplitPictures:
                 out[here] = getattr(self.renderer.render(self.split.subsets[subset].scenes_at(part)), name)
         return out
 
-    @property
+    @cached_property
     def renderer(self):
         """The renderer of the split's world. Raises if the world isn't here, or has changed since."""
-        if self._renderer is None:
-            from menagerie.envs.render.row import renderer_of
+        from menagerie.envs.render.row import renderer_of
 
-            split = self.split
-            world = self.world or load_world(trusted_name(split))
-            if image_identity(world, self.side) != split.identity:
-                raise UserError(f"world {split.recipe['world']} has changed since {split.path} was made; {REMEDY}")
-            self._renderer = renderer_of(world, self.side, self.atlas)
-        return self._renderer
+        split, world = self.split, self.world or load_world(trusted_name(self.split))
+        if image_identity(world, self.side) != split.identity:
+            raise UserError(f"world {split.recipe['world']} has changed since {split.path} was made; {REMEDY}")
+        return renderer_of(world, self.side, self.atlas)
 
     def _map(self, subset: str) -> dict[str, np.ndarray]:
         if subset not in self._maps:

@@ -48,9 +48,10 @@ class RenderChecks:
         lines = []
         for n, scene in enumerate(scenes):
             visible = covered[n, : len(scene.objects)] / np.maximum(areas[n], 1)
-            hides = may_hide(scene)
+            layout = layout_of(scene)
+            hides = layout is not None and layout.hides
             for obj, share in zip(scene.objects, visible, strict=True):
-                if not hides and (share == 0 or share < LEAST_VISIBLE):
+                if not hides and share < LEAST_VISIBLE:
                     lines.append(f"{scene.key}: {share:.0%} of the {obj.animal} is visible")
             if border[n].any():
                 lines.append(f"{scene.key}: the {scene.objects[int(border[n].max()) - 1].animal} is cut by the frame")
@@ -76,12 +77,6 @@ class RenderChecks:
         digest = hashlib.blake2b(image.tobytes(), digest_size=16).digest()
         other = self._scene_of.setdefault(digest, scene.key)
         return [] if other == scene.key else [f"{scene.key}: the same picture as {other}"]
-
-
-def may_hide(scene: Scene) -> bool:
-    """Whether the scene's layout lets objects hide others."""
-    layout = layout_of(scene)
-    return layout is not None and layout.hides
 
 
 def measure_masks(

@@ -54,8 +54,6 @@ class Split:
     """The result of `recipe_version` when the split was made."""
     subsets: dict[str, Records]
     digest: str
-    intact: bool
-    """Whether the content matches the digest written with it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reopen_split, (self.path.absolute(), self.digest)
@@ -140,14 +138,24 @@ def digest_content(settings: Mapping[str, str], subsets: Mapping[str, tuple[Colu
 
 
 def read_split(path: Path, verify: bool = True) -> Split:
-    """Open a split file; raises if it is damaged or refers to other files.
-
-    Without `verify` the content isn't compared with its digest, and `intact` is True.
-    """
-    split = inspect_split(path, verify)
-    if not split.intact:
-        raise UserError(f"{path} is damaged (its digest is wrong); {REMEDY}")
-    return split
+    """Open a split file; raises if it is damaged or refers to other files. Without `verify` its content isn't compared
+    with its digest."""
+    path = Path(path)
+    with open_hdf5(path, REMEDY) as file:
+        if "format" not in file.attrs or read_attribute(file, "format") != FORMAT:
+            raise UserError(f"{path} is not a split file of this version; {REMEDY}")
+        settings = {name: read_attribute(file, name) for name in SETTINGS}
+        recipe = check_shape(parse_json(settings["recipe"], "its recipe"), dict[str, Any], "its recipe")
+        if recipe.get("kind") not in KINDS:
+            raise UserError(f"{path} is of an unknown kind; {REMEDY}")
+        vocabulary = Vocabulary.from_json(settings["vocabulary"])
+        subsets = {name: columns_in(file, name) for name in file}
+        written = read_attribute(file, "digest")
+        if verify and digest_content(settings, subsets) != written:
+            raise UserError(f"{path} is damaged (its digest is wrong); {REMEDY}")
+        records = {name: Records(recipe, vocabulary, *found) for name, found in subsets.items()}
+        images, side, version = settings["identity"], int(settings["resolution"]), settings["recipe_version"]
+        return Split(path, recipe, images, side, vocabulary, version, records, written)
 
 
 def reopen_split(path: Path, digest: str) -> Split:
@@ -161,25 +169,6 @@ def check_unreplaced(path: Path, digest: str, before: str) -> None:
     """Raise if a file's digest isn't the one that it had before."""
     if digest != before:
         raise UserError(f"{path} was replaced by another split since it was opened; start again")
-
-
-def inspect_split(path: Path, verify: bool = True) -> Split:
-    """Like `read_split`, but a wrong digest doesn't raise; `intact` is then False."""
-    path = Path(path)
-    with open_hdf5(path, REMEDY) as file:
-        if "format" not in file.attrs or read_attribute(file, "format") != FORMAT:
-            raise UserError(f"{path} is not a split file of this version; {REMEDY}")
-        settings = {name: read_attribute(file, name) for name in SETTINGS}
-        recipe = check_shape(parse_json(settings["recipe"], "its recipe"), dict[str, Any], "its recipe")
-        if recipe.get("kind") not in KINDS:
-            raise UserError(f"{path} is of an unknown kind; {REMEDY}")
-        vocabulary = Vocabulary.from_json(settings["vocabulary"])
-        subsets = {name: columns_in(file, name) for name in file}
-        written = read_attribute(file, "digest")
-        intact = not verify or digest_content(settings, subsets) == written
-        records = {name: Records(recipe, vocabulary, *found) for name, found in subsets.items()}
-        images, side, version = settings["identity"], int(settings["resolution"]), settings["recipe_version"]
-        return Split(path, recipe, images, side, vocabulary, version, records, written, intact)
 
 
 def columns_in(file: h5py.File, subset: str) -> tuple[dict[str, np.ndarray], int]:

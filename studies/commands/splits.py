@@ -23,15 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Audit:
-    """Check split files, their pictures, and exports; exit status 1 if a check fails."""
+    """Check split files and their pictures; exit status 1 if a check fails."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]
-    """Split files, with pictures or without, or folders of exports."""
+    """Split files, with pictures or without."""
     world: Path | None = None
     """The TOML file of a world of your own, from which splits and images are made again. Its Python files are run; the
     path that a split names is not opened."""
-    split: Path | None = None
-    """The split file from which the folders were exported."""
 
     def run(self) -> bool:
         """Print the findings on each file, or an error if it can't be read; returns whether a check failed. Raises if
@@ -48,7 +46,7 @@ class Audit:
         with progress_bars("factors", "compared") as progress:
             for path in self.files:
                 try:
-                    failed |= self.print_findings(path, audit(path, progress, self.world, self.split))
+                    failed |= self.print_findings(path, audit(path, progress, self.world))
                 except UserError as error:
                     if len(self.files) == 1:
                         raise
@@ -78,9 +76,10 @@ class Inspect:
 
     def run(self) -> None:
         """Print facts and subsets."""
-        from menagerie.generators.inspection import describe_split, open_inspected, subset_rows
+        from menagerie.generators.inspection import describe_split, subset_rows
+        from menagerie.generators.storage.split_file import read_split
 
-        split = open_inspected(self.file)
+        split = read_split(self.file)
         fact_table = Table.grid(padding=(0, 2))
         for fact in describe_split(split).items():
             fact_table.add_row(*fact)

@@ -28,7 +28,7 @@ def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Sp
     vocabulary, written = Vocabulary.of(load_world(recipe.world)), json_value(recorded_fields(recipe))
     tables = {name: make_columns(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
     subsets = {name: Records(written, vocabulary, *table) for name, table in tables.items()}
-    return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="", intact=True)
+    return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="")
 
 
 def planned_tests(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> dict[str, SplitTests]:

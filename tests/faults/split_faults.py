@@ -71,7 +71,6 @@ LACKS, HAS = "train lacks what the name of {} says", "train has what the name of
 APART = "validation shares with {} nothing that it keeps for itself"
 TRUE, LIES = "every caption of {} is true and states its graph", "every negative of {} is false and states its graph"
 SWAPPED = "every negative of train is true of the swap"
-NAMED = "the recipe is the one that the file is named by"
 OTHER, ALONE = "every counterfactual is the swapped scene", "scenes whose swap is there have counterfactuals"
 PARTS = {"text": ("text",), "graph": ("graph",), "text and graph": ("text", "graph")}
 
@@ -252,9 +251,6 @@ SPLIT_FAULTS = [
             ("itself as counterfactual", lambda rows: np.where(rows >= 0, np.arange(len(rows)), -1), OTHER),
         )
     ),
-    Fault("another seed", BINDING, claimed(seed=1), NAMED),
-    Fault("another fraction", SPATIAL, claimed(pairs=0.4), NAMED),
-    Fault("another template", COUNTING, claimed(template="statement-conjunction"), NAMED),
     Fault("fewer views", MULTI_OBJECT, claimed(views=1), "every view of train is one from 0 to 0"),
     Fault("other sets", IN_SETS, claimed(sets=["birds={penguin, rabbit}"]), "no rule holds out any scene of train"),
     Fault(

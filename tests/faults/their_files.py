@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.exported import audit_export
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.export.write import MARK, SUMS, export_split
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
@@ -23,7 +20,7 @@ from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.judged import kind_of_hugging_face
 from tests.faults.file_kinds import FileKind
-from tests.faults.our_files import RECIPE, RESOLUTION, make_split
+from tests.faults.our_files import RESOLUTION
 from tests.helpers.benchmark_files import MAKERS as BENCHMARKS
 from tests.helpers.cutout_files import draw, world_of
 from tests.helpers.source_files import MAKERS as SOURCES
@@ -137,20 +134,6 @@ def read_raw(path: Path) -> Any:
     return labels, RawImages(root, names, RESOLUTION).read(range(len(names)))
 
 
-def make_export(folder: Path, file: str) -> Path:
-    split = make_split(folder / "store", RECIPE, RESOLUTION)
-    export_split(split, "coco", folder / "out", ["unseen_pairs"])
-    shutil.copy(split, folder / "split.h5")
-    return folder / "out" / file
-
-
-def read_exported(path: Path) -> Any:
-    findings = audit_export(path.parent, path.parents[1] / "split.h5")
-    if wrong := [finding.detail for finding in findings if not finding.holds]:
-        raise UserError(f"{path}: {wrong[0]}")
-    return findings
-
-
 def make_configured(folder: Path) -> Path:
     (folder / "config.json").write_text('{"model_type": "clip", "text_config": {"hidden_size": 32}}')
     return folder / "config.json"
@@ -212,8 +195,6 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "tar file of a webdataset": (partial(make_webdataset, file="test/0.tar"), read_imported),
     "class names of a webdataset": (partial(make_webdataset, file="classnames.txt"), read_imported),
     "raw images": (make_raw, read_raw),
-    "mark of an export": (partial(make_export, file=MARK), read_exported),
-    "digests of an export": (partial(make_export, file=SUMS), read_exported),
     "config of Hugging Face": (make_configured, lambda path: kind_of_hugging_face(path.parent)),
 }
 THEIRS = [FileKind(name, *entry, free=True) for name, entry in KINDS.items()]

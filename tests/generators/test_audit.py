@@ -1,47 +1,35 @@
-"""The audit holds on what we make and fails on every planted fault."""
+"""The audit's command."""
 
 import re
 import shutil
 import sys
 from pathlib import Path
 
-import h5py
-
+from menagerie.generators.storage.split_file import read_split
 from tests.command import run_here
-from tests.helpers.splits import overwrite
+from tests.helpers.planting import contents_of, light_file, with_contents
 
 
-def leaked_pair(file):
-    for name in ("animal", "texture", "slot"):
-        overwrite(file, f"train/{name}", -1, file[f"unseen_pairs/{name}"][0])
+def leak(path: Path) -> None:
+    """Put a scene of a test into train."""
+    split = read_split(path)
+    leaked = [*contents_of(split, "train"), contents_of(split, "unseen_pairs")[0]]
+    light_file(path.parent, split, with_contents(split, "train", leaked))
 
 
 def run(*arguments):
-    return run_here([sys.executable, "-m", "menagerie", *map(str, arguments)], Path.cwd())
-
-
-def test_the_command_exits_with_1_if_a_check_fails_and_2_without_a_file(copied):
-    sound = run("audit", copied)
-    assert sound.returncode == 0, sound.stderr
-    assert "0 fail" in sound.stdout
-    with h5py.File(copied, "r+") as file:
-        leaked_pair(file)
-    assert run("audit", copied).returncode == 1
-    missing = run("audit", copied.parent / "none.h5")
-    assert missing.returncode == 2
-    assert missing.stderr.startswith("error: there is no file")
-    assert len(missing.stderr.splitlines()) == 1
+    return run_here([sys.executable, "-m", "menagerie", "audit", *map(str, arguments)], Path.cwd())
 
 
 def test_one_bad_file_keeps_no_other_from_being_audited(copied, tmp_path):
-    """Each has its findings; one that can't be read or fails stops none of the others."""
-    missing, broken = tmp_path / "none.h5", copied.with_name("broken.h5")
-    shutil.copy(copied, broken)
-    with h5py.File(broken, "r+") as file:
-        leaked_pair(file)
-    done = run("audit", missing, broken, copied)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: there is no file")
-    assert len(done.stderr.splitlines()) == 1
+    """Each has its findings, and the exit status is 1; of a single file that can't be read it is 2."""
+    missing, sound = tmp_path / "none.h5", copied.with_name("sound.h5")
+    shutil.copy(copied, sound)
+    leak(copied)
+    done, alone = run(missing, copied, sound), run(missing)
+    assert (done.returncode, alone.returncode) == (1, 2)
+    assert done.stderr == alone.stderr
+    assert alone.stderr.startswith("error: there is no file")
+    assert len(alone.stderr.splitlines()) == 1
     first, second = re.findall(r"checks hold, (\d+) fail", done.stdout)
     assert int(first) > 0 == int(second)

@@ -1,7 +1,6 @@
 """Captions, graphs and hard negatives; every template keeps the same contract."""
 
 import random
-from collections import Counter
 from functools import cache
 from itertools import product
 
@@ -15,7 +14,7 @@ from menagerie.generators.audit.texts import bag_of_words, states_all
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
 from menagerie.generators.captions.relations import claims, compound_names
-from menagerie.generators.captions.templates import TEMPLATES, Content, caption, phrasing_number, write_caption
+from menagerie.generators.captions.templates import TEMPLATES, Content, caption, write_caption
 from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.vocabulary import Vocabulary
 from tests.helpers.splits import hard_negative
@@ -64,12 +63,6 @@ def test_phrasings_of_a_free_template_read_as_english():
     }
 
 
-def test_a_free_template_draws_all_phrasings_alike():
-    drawn = Counter(phrasing_number(pair(view=view), 0, TEMPLATES["free-relation"]) for view in range(1200))
-    assert set(drawn) == set(range(len(TEMPLATES["free-relation"].phrasings)))
-    assert all(140 < n < 260 for n in drawn.values())
-
-
 def test_a_false_relation_is_not_stated():
     scene = pair()
     true = caption(scene, 0, "relation").graph
@@ -78,11 +71,6 @@ def test_a_false_relation_is_not_stated():
     assert not states_all(true._replace(edges=(edge._replace(subject=edge.object, object=edge.subject),)), scene)
     assert not states_all(true._replace(edges=(edge._replace(predicate="above"),)), scene)
     assert not states_all(true._replace(edges=(edge._replace(object=2),)), scene)
-
-
-def test_mention_order_is_balanced():
-    first = [caption(pair(view=view), 0).text.startswith("a red") for view in range(400)]
-    assert 160 < sum(first) < 240
 
 
 @cache

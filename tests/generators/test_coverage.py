@@ -6,14 +6,13 @@ from itertools import product
 from math import log
 
 import pytest
+from sklearn.metrics import normalized_mutual_info_score
 
 from menagerie.envs.slots import place_of
 from menagerie.envs.world import ANIMALS, TWELVE_TEXTURES
 from menagerie.envs.worlds import load_world
 from menagerie.generators.coverage import by_diagonals, coverage_of
-from menagerie.generators.inspection import attribute_counts
 from menagerie.generators.splits.binding import COMPOSITION_TESTS, BindingRecipe
-from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.split_file import split_name
 from tests.generators.recipe_contract import compositions
@@ -65,11 +64,11 @@ def test_coverage_by_classes_decides_the_information_of_textures_about_animals(q
     recipe = MultiObjectRecipe(train_scenes=1200, coverage=quarters / 4, test_objects=(2,), test_scenes=20)
     split = in_memory(recipe)
     coverage = coverage_of(vars(recipe), ANIMALS, TWELVE_TEXTURES)
-    table = attribute_counts(split.subsets["train"].scenes, split.vocabulary, "texture")
+    objects = [obj for scene in split.subsets["train"].scenes for obj in scene.objects]
+    found = normalized_mutual_info_score([obj.animal for obj in objects], [obj.texture for obj in objects])
     expected = -2 * log(quarters / 4) / (log(20) + log(12))
-    assert normalised_mutual_information(table) == pytest.approx(expected, abs=0.01)
-    found = {(ANIMALS[i], TWELVE_TEXTURES[k]) for i, k in zip(*table.nonzero(), strict=True)}
-    assert found == set(coverage.trained)
+    assert found == pytest.approx(expected, abs=0.01)
+    assert {obj[:2] for obj in objects} == set(coverage.trained)
     if quarters < 4:
         fewest = in_memory(replace(recipe, coverage=0.25))
         assert split.subsets["unseen_2"].scenes == fewest.subsets["unseen_2"].scenes, "the same test at every coverage"

@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 import tarfile
 
@@ -15,11 +16,13 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, File
 from menagerie.generators.export.write import export_split
+from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.hdf5 import read_attribute, write_attribute
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import SETTINGS, digest_content, read_split
 from tests.command import run_here
 from tests.disks import with_largest_file
+from tests.helpers.splits import make_split
 
 TESTS = ("different_bag", "seen_pairs", "train_pairs", "unseen_pairs", "validation")
 
@@ -113,6 +116,14 @@ def test_same_bytes_twice_and_from_a_packed_split(split, copied, tmp_path, form)
     export_split(split, form, tmp_path / "out")
     export_split(copied, form, tmp_path / "other/out")
     assert content(tmp_path / "out") == content(tmp_path / "other/out")
+    subprocess.run(["sha256sum", "-c", "--strict", "--quiet", "SHA256SUMS"], cwd=tmp_path / "out", check=True)
+
+
+def test_tests_of_several_rules_are_exported_too(tmp_path):
+    rules = ("animal=rabbit & texture=red", "animal=penguin & texture=white")
+    recipe = BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, hold_out=rules)
+    export_split(make_split(tmp_path, recipe, 16), "coco", tmp_path / "out")
+    assert (tmp_path / "out/held_out-1.json").exists()
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -176,15 +187,11 @@ def test_a_new_format_is_one_entry(split, tmp_path, monkeypatch):
     assert "One text file for each subset." in (tmp_path / "out/README.md").read_text()
 
 
-def test_misspelt_names(split, tmp_path):
+def test_misspelt_names_and_nothing_to_export(split, tmp_path):
     with pytest.raises(UserError, match="unknown format 'webdatset'; did you mean 'webdataset'"):
         export_split(split, "webdatset", tmp_path / "out")
     with pytest.raises(UserError, match=r"unknown subset .* did you mean 'seen_pairs'"):
         export_split(split, "coco", tmp_path / "out", ["seen_pair"])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_to_export(split, tmp_path):
     with pytest.raises(UserError, match=r"nothing in train of .* can be exported as sugarcrepe"):
         export_split(split, "sugarcrepe", tmp_path / "out", ["train"])
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from menagerie.generators.sources.registry import load_source
 from menagerie.generators.sources.rows import LONGEST_TEXT, FileRow, read_csv, read_entries, read_json_lines
 from menagerie.generators.sources.shard import Member, read_member_text
 from menagerie.generators.sources.texts import Texts, refusal
-from tests.generators.damage import OF_SHARDS, OF_TEXTS, RUNS, mutated, mutated_shard
+from tests.generators.damage import spoil, spoil_shard
 from tests.helpers.benchmark_files import MAKERS, build, make_karpathy_test, outcomes_of, write_csv
 from tests.helpers.source_files import MAKERS as SOURCES
 from tests.helpers.source_files import make_scene_graphs
@@ -94,7 +94,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_damaged_files_are_read_or_refused_in_one_line(name, tmp_path, monkeypatch):
-    """Truncated, with bits flipped, in other encodings, with other values, headers of shards and pictures: seeded.
+    """Truncated, with bits flipped, with other values, headers of shards and pictures: seeded.
 
     Prints how many of each kind were refused, of how many.
     """
@@ -108,8 +108,7 @@ def test_damaged_files_are_read_or_refused_in_one_line(name, tmp_path, monkeypat
     for turn in range(turns):
         file = files[turn % len(files)]
         content = file.read_bytes()
-        kind, damaged = mutated_shard(content, rng) if shards else mutated(content, file.suffix, rng)
-        file.write_bytes(damaged)
+        kind = (spoil_shard if shards else spoil)(file, rng)
         every[kind] += 1
         reason = ""
         try:
@@ -121,11 +120,11 @@ def test_damaged_files_are_read_or_refused_in_one_line(name, tmp_path, monkeypat
         assert len(reason) < 1500
         file.write_bytes(content)
     print(f"DAMAGED {name}: " + ", ".join(f"{kind} {refused[kind]} of {every[kind]}" for kind in sorted(every)))
-    assert every.keys() == set(OF_SHARDS if shards else OF_TEXTS)
     assert refused.total() > turns / (20 if shards else 5)
     assert [path.name for path in tmp_path.iterdir()] == ["data"], "nothing was unpacked or run"
 
 
+RUNS = "__import__('os').system('touch PWNED')"
 CODE = (RUNS, f"[{RUNS}]", f"[{RUNS!r}, {RUNS}]", "[open('PWNED', 'w').write('x')]")
 ODD = ("{[]: 1}", "(" * 500, "[" * 5000, "['\\ud800']", "[1]", "['']", "[]", "9" * 5000, "['a'", "'a'")
 

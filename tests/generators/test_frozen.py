@@ -43,6 +43,7 @@ def test_a_file_writes_out_every_field_so_that_no_default_can_move_it(name):
     assert recipe.keys() == {item.name for item in fields(bench.recipe)}
     assert read_recipe(name) == bench.recipe
     assert len(bench.digest) == 12
+    assert name.endswith(f"-{bench.version}")
 
 
 @pytest.mark.parametrize("name", FROZEN)

@@ -9,7 +9,6 @@ import pytest
 from menagerie.envs.core.identity import generator
 from menagerie.envs.slots import OUTWARD
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.phrases import noun_phrase, plural
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
 from menagerie.generators.splits.dependence import apportioned, marked_textures
@@ -55,14 +54,6 @@ def test_textures_are_marked_evenly():
 def test_quotas_are_whole_and_nearest():
     assert apportioned(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
     assert apportioned(np.array([1.0, 0.0]), 3).tolist() == [3, 0]
-
-
-def test_numbers_read_as_english():
-    assert noun_phrase("red", "cat", 1) == "red cat"
-    assert noun_phrase("grass", "giant tortoise", 3) == "three grass giant tortoises"
-    assert noun_phrase("", "goldfish", 2) == "two goldfish"
-    words = {"fox": "foxes", "pony": "ponies", "donkey": "donkeys", "caribou": "caribou", "rhinoceros": "rhinoceroses"}
-    assert {word: plural(word) for word in words} == words
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit_records
 from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import converses
-from menagerie.generators.captions.spec import CAPTION_FIELDS, CaptionField
+from menagerie.generators.captions.spec import CAPTION_FIELDS
 from menagerie.generators.parsers.rules import words_of_captions
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
@@ -76,7 +76,7 @@ def test_a_caption_field_changes_training_captions_alone(monkeypatch):
         objects = tuple(obj._replace(texture="") for obj in content.objects) if bare else content.objects
         return content._replace(objects=objects)
 
-    monkeypatch.setitem(CAPTION_FIELDS, "names_alone", CaptionField(0.0, name_alone))
+    monkeypatch.setitem(CAPTION_FIELDS, "names_alone", (0.0, name_alone))
     recipe = NamesAloneRecipe(names_alone=0.5, **FEW)
     split, plain = in_memory.__wrapped__(recipe), in_memory(BindingRecipe(**FEW))
     train, whole = split.subsets["train"], plain.subsets["train"]

@@ -49,7 +49,7 @@ def test_a_file_sets_fields(tmp_path):
         ('kind = "binding"\ntemplate = "pug-conjuncton"', "unknown template 'pug-conjuncton'; did you mean 'pug-con"),
         ('kind = "binding"\ntemplate = "relation"', "states a relation, but no binding split does; choose conj"),
         ('kind = "spatial"\ntemplate = "pug-conjunction"', "states no relation, but every spatial split does; choose"),
-        ("kind = ", "can't be read"),
+        ("kind = ", "is no TOML"),
     ],
 )
 def test_a_wrong_file_is_named(text, message, tmp_path):

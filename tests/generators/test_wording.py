@@ -6,7 +6,7 @@ import pytest
 
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.phrases import plural, with_article
+from menagerie.generators.captions.phrases import noun_phrase, plural, with_article
 from menagerie.generators.captions.templates import Content, caption, template_of, write_caption
 from menagerie.generators.parsers.world_grammar import caption_reading, parse_caption
 from menagerie.generators.splits.binding import BindingRecipe
@@ -129,7 +129,11 @@ def test_a_recipe_file_sets_the_wording_and_old_identities_stay(tmp_path):
 STATED_NAME = {"template": "statement-conjunction", "mention_order": "slots"}
 
 
-def test_articles_and_plurals_of_own_names():
+def test_articles_plurals_and_numbers():
     assert [with_article(noun) for noun in ("unicorn", "ewe", "red owl")] == ["a unicorn", "a ewe", "a red owl"]
     several = {"field mouse": "field mice", "moose": "moose", "snow goose": "snow geese", "lynx": "lynxes"}
+    several |= {"pony": "ponies", "donkey": "donkeys", "caribou": "caribou", "rhinoceros": "rhinoceroses"}
     assert {noun: plural(noun) for noun in several} == several
+    assert noun_phrase("red", "cat", 1) == "red cat"
+    assert noun_phrase("grass", "giant tortoise", 3) == "three grass giant tortoises"
+    assert noun_phrase("", "goldfish", 2) == "two goldfish"

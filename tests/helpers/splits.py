@@ -82,7 +82,6 @@ def of_planned(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> split
         recipe_version=split_file.recipe_version(recipe),
         subsets={name: Records(written, vocabulary, *table) for name, table in tables.items()},
         digest="",
-        intact=True,
     )
 
 
