@@ -61,7 +61,9 @@ def parse_axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]
     """Parse an axis such as "views=2,8" into its field and its values. Raise if recipes of the kind have no such field,
     or if a value has another type."""
     name, _, values = text.partition("=")
-    defaults = {item.name: item.default for item in fields(kind) if item.name not in ("seed", "world")}
+    defaults = {item.name: item.default for item in fields(kind)}
+    if name in ("seed", "world"):
+        raise UserError(f"--axes {text}: {name} is no axis; use --{name}{'s' * (name == 'seed')}")
     default = defaults[choose(f"field of {kind.kind} recipes", name, defaults)]
     try:
         return name, tuple(convert_value(default, value) for value in values.split(","))

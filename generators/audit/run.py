@@ -61,4 +61,8 @@ def run_check(check: Callable[..., Iterator[Finding]], *given: Any) -> Iterator[
 
 def with_way_out(finding: Finding) -> Finding:
     """Add to a failed finding what to do about the file."""
-    return finding if finding.holds else finding._replace(detail="; ".join(filter(None, (finding.detail, REMEDY))))
+    return (
+        finding
+        if finding.holds
+        else finding._replace(detail="; ".join(filter(None, (finding.detail, f"delete the file and {REMEDY}"))))
+    )

@@ -202,6 +202,8 @@ class SplitRecipe(ABC):
         check_phrasings(self.wording, world)
         self.rules(world)  # raises for a wrong one before scenes are drawn
         subsets = self.plan(world)
+        if strange := subsets.keys() ^ {"train", "validation", *self.tests}:
+            raise TypeError(f"plan of {type(self).__name__} and its tests differ in {', '.join(sorted(strange))}")
         return subsets | self.tests_of_rules(world, subsets) if self.hold_out else subsets
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
