@@ -31,7 +31,7 @@ def finished(tmp_path_factory):
     """A folder with one undisturbed run in `runs/a`."""
     folder = tmp_path_factory.mktemp("grid")
     lend_atlas(folder)
-    succeed([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
+    succeed([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder, figures=False)
     return folder
 
 
