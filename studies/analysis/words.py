@@ -9,7 +9,7 @@ from menagerie.envs.core.options import docstring
 from menagerie.models.registry import is_own, scorer_class, spec_of
 from menagerie.studies.report.figures import model_label
 
-# The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
+# The same texts as in docs/glossary.md (tests/studies/test_report_words.py); a page shows the terms that it uses.
 TERMS: dict[str, str] = {
     "scene": "what an image shows: a background, objects (an animal, its texture, its slot, perhaps its size), the "
     "number of a view",

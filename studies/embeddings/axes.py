@@ -126,21 +126,6 @@ def axes_of(
     return ProbeAxes(pairs, bags, background[numbers]), numbers
 
 
-def in_both_orders(
-    embeddings: Num[np.ndarray, "v p q *rest"], axes: ProbeAxes
-) -> tuple[Num[np.ndarray, "w p q *rest"], ProbeAxes]:
-    """Add embeddings of texts that mention the right object first, as further views, to those of texts that mention the
-    left object first. A probe of "left" then can't read which object is mentioned first.
-
-    "A blue dog and a red cat" is also a text of the mirrored scene, so its embedding is taken from there. This doesn't
-    hold for texts that state places.
-    """
-    axes.check(embeddings)
-    other = embeddings[:, axes.mirrors][:, :, axes.swaps]
-    twice = np.concatenate([axes.backgrounds, axes.backgrounds])
-    return np.concatenate([embeddings, other]), ProbeAxes(axes.animals, axes.textures, twice)
-
-
 def composition_means(
     embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
 ) -> Num[np.ndarray, "2 a t d"]:

@@ -1,4 +1,4 @@
-"""How many bits scores carry about a binary question, such as which of two captions is true, or about which set is."""
+"""How many bits scores carry about a binary question, such as which of two captions is true."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.embeddings.measured import Measured, share_right
@@ -60,11 +59,3 @@ def margin_bits(margins: Float[np.ndarray, "..."]) -> MarginBits:
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
     """Return the log-odds that two binary variables are equal, 2 atanh(tanh(a / 2) tanh(t / 2)) of their log-odds."""
     return np.logaddexp(0, one + two) - np.logaddexp(one, two)
-
-
-def set_bits(scores: Float[np.ndarray, "n s"], true: np.ndarray) -> tuple[float, float]:
-    """Return how many bits scores carry about which of s equally likely sets is true, and the entropy log2(s)."""
-    scale = np.abs(scores - scores.mean(1, keepdims=True)).mean() or 1.0
-    own = scores[np.arange(len(scores)), true]
-    loss = least_loss(lambda b: float((logsumexp(b / scale * scores, axis=1) - b / scale * own).mean()))
-    return max(0.0, float(np.log2(scores.shape[1]) - loss / np.log(2))), float(np.log2(scores.shape[1]))

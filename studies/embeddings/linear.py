@@ -29,23 +29,20 @@ def standardise(embeddings: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Fl
 
 
 def held_out_logits(
-    x: Float[np.ndarray, "n d"], y: Int[np.ndarray, "n ..."], fold: Int[np.ndarray, " n"], classes: int
+    x: Float[np.ndarray, "n d"], y: Int[np.ndarray, " n"], fold: Int[np.ndarray, " n"], classes: int
 ) -> Float[np.ndarray, "n classes"]:
     """Return the logits of each row by a multinomial logistic regression that was trained on the other folds.
 
-    A row may have several classes, which count as equally likely. Raises `UserError` if training lacks a class.
+    Raises `UserError` if training lacks a class.
     """
     from sklearn.linear_model import LogisticRegression
 
     logits = np.zeros((len(x), classes))
-    many = y.reshape(len(y), -1)
     for f in np.unique(fold):
         train = fold != f
-        labels = many[train].T.reshape(-1)
-        if len(np.unique(labels)) < classes:
+        if len(np.unique(y[train])) < classes:
             raise UserError("the probe set is too small: without the held-out scenes a probe lacks a class")
-        rows = np.concatenate([x[train]] * many.shape[1])
-        reader = LogisticRegression(C=1 / (PENALTY * len(rows)), max_iter=1000).fit(rows, labels)
+        reader = LogisticRegression(C=1 / (PENALTY * train.sum()), max_iter=1000).fit(x[train], y[train])
         found = reader.decision_function(x[~train])
         logits[~train] = np.stack([0 * found, found], 1) if classes == 2 else found
     return logits

@@ -111,9 +111,7 @@ class OracleConfig:
     """Which of them."""
 
     kind: str = "perfect"
-    """perfect, inverted, constant, random or noisy."""
-    strength: float = 0.5
-    """What the truth counts beside what is drawn, of noisy ones."""
+    """perfect, inverted, constant or random."""
 
 
 class Perfect(Scorer):
@@ -151,8 +149,7 @@ class Perfect(Scorer):
         truth = 2.0 * (held | (texts.claims == 0)).all(-1) - 1
         drawn = torch.sin(images.number.double() * 1.37e-4 + texts.number.double() * 2.11e-4) * 43758.5453
         drawn = (2 * (drawn % 1) - 1).float()
-        noisy = self.config.strength * truth + drawn
-        says = {"perfect": truth, "inverted": -truth, "constant": 0 * truth, "random": drawn, "noisy": noisy}
+        says = {"perfect": truth, "inverted": -truth, "constant": 0 * truth, "random": drawn}
         return says[self.kind] + self.nothing
 
     def attention(self, images: Facts, texts: Facts) -> Tensor:

@@ -1,6 +1,5 @@
 """The ablation study: its rows, and a small run as a user starts it."""
 
-import csv
 import json
 import sys
 from dataclasses import asdict, replace
@@ -20,7 +19,7 @@ from menagerie.studies.frame.adaptive import Imagined
 from menagerie.studies.frame.claims import table_columns
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.runs.differences import describe_differences
-from tests.command import ROOT, succeed
+from tests.command import ROOT, read_rows, succeed
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]
 SPEC = ablation_spec("oc-clip")
@@ -131,7 +130,7 @@ def test_rows_of_negatives_are_those_of_the_measured_table():
         swapped = {cell.model for cell in rows.values() if cell.recipe.text_negatives == ("swap",)}
         assert plain_rows == systems
         assert swapped == systems - own
-    measured = csv.DictReader((ROOT / "docs/measured/negatives-32px-spatial.csv").open())
+    measured = read_rows(ROOT / "docs/measured/negatives-32px-spatial.csv")
     assert set(spatial) == {row["row"] for row in measured}, "the rows of the table in docs/results.md"
     assert not spatial["CLIP, no false-negative mask"].recipe.mask_false_negatives
     assert spatial["OC-CLIP, no single-object phase"].recipe.single_object_phase == 0
@@ -195,14 +194,13 @@ ROWS = ("no local loss", "20% nodes dropped in tests", "graphs of rules", "seen_
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
-    result = succeed([*COMMAND, "--steps", "4", "--splits", "spatial", "--rows", *ROWS], folder, figures=False)
-    (folder / "output.txt").write_text(result.stdout)
+    succeed([*COMMAND, "--steps", "4", "--splits", "spatial", "--rows", *ROWS], folder, page=False)
     return folder
 
 
 def test_tables_have_every_run(folder):
     out = folder / "runs/ablations-smoke"
-    rows = list(csv.DictReader((out / "ablations.csv").open()))
+    rows = read_rows(out / "ablations.csv")
     assert list(dict.fromkeys((row["split"], row["row"], row["seed"]) for row in rows)) == [
         ("spatial", row, "0") for row in (BASE, *ROWS)
     ]

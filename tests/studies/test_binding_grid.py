@@ -1,14 +1,17 @@
 """The binding grid as a user runs it."""
 
-import csv
 import json
 import os
 import re
 import shutil
 import signal
+import sys
 from dataclasses import replace
 
+import matplotlib.image
+import numpy as np
 import pytest
+import trimesh
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.binding_grid import PRESETS
@@ -17,7 +20,7 @@ from menagerie.studies.frame.records import read
 from menagerie.studies.runs.command_line import only_models
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
-from tests.command import GRID, QUICK, ended, run_here, started, succeed, until
+from tests.command import GRID, QUICK, ended, read_rows, run_here, started, succeed, until
 from tests.forked import Forked, kill_when
 from tests.grid_cells import cell_output
 from tests.helpers.splits import lend_atlas
@@ -28,7 +31,7 @@ def finished(tmp_path_factory):
     """A folder with one undisturbed run in `runs/a`."""
     folder = tmp_path_factory.mktemp("grid")
     lend_atlas(folder)
-    succeed([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
+    succeed([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder, figures=False)
     return folder
 
 
@@ -40,7 +43,7 @@ def outcome(out):
 
 def test_results_have_each_model_on_each_test(finished):
     out = finished / "runs" / "a"
-    rows = list(csv.DictReader((out / "results.csv").open()))
+    rows = read_rows(out / "results.csv")
     assert tuple(rows[0]) == COLUMNS
     assert {(row["model"], row["subset"]) for row in rows} == {
         (model, subset)
@@ -55,36 +58,22 @@ def test_results_have_each_model_on_each_test(finished):
     assert {"command", "commit", "processor", "versions"} <= config.keys()
 
 
-def test_accuracy_follows_from_the_predictions(finished):
-    out = finished / "runs" / "a"
-    for line in (out / "cells.jsonl").read_text().splitlines():
-        cell = json.loads(line)
-        records = list(csv.DictReader((out / "cells" / cell["id"] / "predictions.csv").open()))
-        binary = [
-            (subset, task, scores)
-            for subset, tasks in cell["subsets"].items()
-            for task, scores in tasks.items()
-            if not task.endswith(" score")
-        ]
-        for subset, task, scores in binary:
-            mine = [r for r in records if (r["subset"], r["task"]) == (subset, task)]
-            assert len(mine) == scores["n"]
-            wins = sum(float(r["score_caption"]) > float(r["score_negative"]) for r in mine)
-            ties = sum(float(r["score_caption"]) == float(r["score_negative"]) for r in mine)
-            if mine:
-                assert scores["accuracy"] == pytest.approx((wins + ties / 2) / len(mine))
-                assert scores["official"] == pytest.approx(wins / len(mine))
-                assert scores["tie_rate"] == pytest.approx(ties / len(mine))
-
-
-def test_four_way_scores_follow_from_the_predictions(finished):
+def test_scores_follow_from_the_predictions(finished):
     out = finished / "runs" / "a"
     runs = read(out)
     columns = ("score_caption", "score_negative", "counterfactual_caption", "counterfactual_negative")
-    for line in (out / "cells.jsonl").read_text().splitlines():
-        cell = json.loads(line)
-        records = list(csv.DictReader((out / "cells" / cell["id"] / "predictions.csv").open()))
+    for cell in map(json.loads, (out / "cells.jsonl").read_text().splitlines()):
+        records = read_rows(out / "cells" / cell["id"] / "predictions.csv")
         for subset, tasks in cell["subsets"].items():
+            for task, scores in tasks.items():
+                mine = [r for r in records if (r["subset"], r["task"]) == (subset, task)]
+                if mine:
+                    wins = sum(float(r["score_caption"]) > float(r["score_negative"]) for r in mine)
+                    ties = sum(float(r["score_caption"]) == float(r["score_negative"]) for r in mine)
+                    assert scores["accuracy"] == pytest.approx((wins + ties / 2) / len(mine))
+                    assert scores["official"] == pytest.approx(wins / len(mine))
+                    assert scores["tie_rate"] == pytest.approx(ties / len(mine))
+                assert task.endswith(" score") or len(mine) == scores["n"]
             rows = [r for r in records if (r["subset"], r["task"]) == (subset, "swap")]
             scores = [[float(r[name]) for name in columns] for r in rows]
             text = [a > b and d > c for a, b, c, d in scores]
@@ -101,8 +90,8 @@ def test_four_way_scores_follow_from_the_predictions(finished):
 def test_errors_and_page_agree_with_the_results(finished):
     """The row of all records has the accuracy of `results.csv`, for every test and task with records."""
     out = finished / "runs" / "a"
-    results = [row for row in csv.DictReader((out / "results.csv").open()) if not row["task"].endswith(" score")]
-    errors = list(csv.DictReader((out / "errors.csv").open()))
+    results = [row for row in read_rows(out / "results.csv") if not row["task"].endswith(" score")]
+    errors = read_rows(out / "errors.csv")
     every = {(r["model"], r["subset"], r["task"]): r for r in errors if r["factor"] == "all"}
     filled = [row for row in results if row["n"] != "0"]
     assert len(every) == len(filled)
@@ -111,20 +100,16 @@ def test_errors_and_page_agree_with_the_results(finished):
         assert (float(mine["accuracy"]), mine["n"]) == (pytest.approx(float(row["accuracy"])), row["n"])
     assert {r["factor"] for r in errors} == {"all", "animal", "texture", "background", "relation", "mentioned first"}
     html = (out / "report.html").read_text()
-    assert html.count("Most confidently wrong") == 2
     assert "2 of 2 runs are finished" in html
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)
     assert len(sources) >= 3
     assert all(source.startswith("data:image/png;base64,iVBOR") for source in sources), "a page needs no other file"
-    assert "<title>Attribute binding: CLIP, OC-CLIP</title>" in html
-    assert "<td>add animal</td>" in html
-    assert re.search(r'<td style="background: #[0-9a-f]{6}; color: (black|white)">\d+\.\d</td>', html)
     assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"accuracy", "recognition-unseen_pairs", "one-animal"}
 
 
 def test_two_runs_are_compared_record_by_record(finished, tmp_path):
     succeed([*GRID, "--compare", str(finished / "runs/a"), str(finished / "runs/a")], tmp_path)
-    rows = list(csv.DictReader((finished / "runs/a/comparison.csv").open()))
+    rows = read_rows(finished / "runs/a/comparison.csv")
     assert {row["model"] for row in rows} == {"clip", "oc-clip"}
     assert {row["task"] for row in rows} >= {"swap", "one animal", "replace texture", "replace animal"}
     # The tiny world tests a single unseen pair, whose records say nothing of other pairs, and two seen ones.
@@ -156,7 +141,7 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
     assert "another configuration: scorers.oc_clip.dim (32 there, 8 now); choose" in other.stderr
     more = run_here([*command, "--models", "clip", "--hard-negatives", "0", "1", "--seeds", "2"], finished, page=False)
     assert "4 runs, 1 of them finished before" in more.stdout, more.stderr
-    rows = list(csv.DictReader((finished / "runs/more/results.csv").open()))
+    rows = read_rows(finished / "runs/more/results.csv")
     assert {(row["seed"], row["hard_negatives"]) for row in rows} == {(s, n) for s in "01" for n in ("0.0", "1.0")}
     fewer = run_here(command, finished, page=False)
     assert "2 runs, 2 of them finished before" in fewer.stdout
@@ -212,3 +197,23 @@ def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished
     assert (out / "report.html").exists()
     assert run_here(command, tmp_path, page=False).returncode == 0
     assert outcome(out) == outcome(finished / "runs/a")
+
+
+def test_a_world_of_ones_own_goes_from_toml_to_results(tmp_path):
+    """An own mesh and an own texture, no Python written; a second run finds everything done."""
+    body = trimesh.creation.icosphere(3, 0.5)
+    trimesh.Trimesh(body.vertices * (1.3, 0.8, 1), body.faces).export(tmp_path / "blob.stl")
+    tiles = np.random.default_rng(0).integers(0, 255, (16, 16, 3), np.uint8)
+    matplotlib.image.imsave(tmp_path / "tiles.png", tiles)
+    (tmp_path / "mine.toml").write_text(
+        'extends = "tiny"\nanimals = ["gridblob", "penguin", "rabbit", "elephant"]\ntextures = ["red", "gridtiles"]\n'
+        'backgrounds = ["desert"]\n'
+        '[animal.gridblob]\nmesh = "blob.stl"\nsize = 1.2\n[texture.gridtiles]\nimage = "tiles.png"\n'
+    )
+    command = [*GRID, *QUICK, "--world", "mine.toml", "--steps", "10", "--out", "runs/o"]
+    succeed(command, tmp_path, page=False)
+    rows = read_rows(tmp_path / "runs/o/results.csv")
+    assert {row["model"] for row in rows if row["n"] != "0"} == {"clip", "oc-clip"}
+    (split,) = tmp_path.glob("store/mine-32px-*/binding-*.h5")
+    succeed([sys.executable, "-m", "menagerie", "audit", str(split)], tmp_path)
+    assert "2 of them finished before" in run_here(command, tmp_path, page=False).stdout

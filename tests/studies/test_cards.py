@@ -1,6 +1,5 @@
 """Cards of frozen benchmarks, as a user makes and verifies them."""
 
-import csv
 import json
 import re
 import shutil
@@ -33,7 +32,7 @@ from menagerie.studies.scoring.frozen import FrozenPiece, portable_label, write_
 from menagerie.studies.scoring.models import Model, parse_models
 from menagerie.studies.scoring.splits import split_piece
 from menagerie.studies.split_study import PRESETS
-from tests.command import ROOT, run_here, succeed
+from tests.command import ROOT, read_rows, run_here, succeed
 from tests.helpers.chat_service import Sent
 from tests.helpers.vision_service import GOES_ON, VisionService
 from tests.studies.test_evaluate import MINE
@@ -105,7 +104,7 @@ def test_cards_name_no_folder_of_the_machine(label, name):
 
 
 def test_a_card_has_the_numbers_of_the_results(folder, card):
-    rows = csv.DictReader((folder / "runs" / "cards" / "results.csv").open())
+    rows = read_rows(folder / "runs" / "cards" / "results.csv")
     expected = {(r["subset"], r["task"]): r for r in rows if int(r["n"])}
     content = read_record(card)
     found = {(number["test"], number["task"]): number for number in content["tests"]}
@@ -120,7 +119,7 @@ def test_a_card_has_the_numbers_of_the_results(folder, card):
     assert content["predictions"]["file"] == card.with_suffix(".csv").name
 
 
-def test_a_card_is_verified_with_its_scores_and_without(card, capsys):
+def test_a_card_is_verified_with_its_scores_and_without(card):
     assert verify_card(card).recomputed
     card.with_suffix(".csv").unlink()
     assert not verify_card(card).recomputed

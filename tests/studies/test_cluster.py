@@ -60,7 +60,9 @@ def outcome(out):
 
 def test_subprocesses_make_the_same_bytes_as_one_command(alone):
     few = [*CELLS, "--hard-negatives", "1"]
-    result = succeed([*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone)
+    result = succeed(
+        [*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone, page=False
+    )
     assert " 1/1 " in result.stdout
     here = outcome(alone / "runs/local")
     assert len(here) == 1
@@ -68,7 +70,6 @@ def test_subprocesses_make_the_same_bytes_as_one_command(alone):
     assert {job.cell.id for job in jobs(alone / "runs/alone")} == outcome(alone / "runs/alone").keys()
     provenance = json.loads((alone / "runs/local/cells.jsonl").read_text().splitlines()[0])["provenance"]
     assert "binding_grid.py --preset smoke" in provenance["command"]
-    assert (alone / "runs/local/report.html").exists()
 
 
 def test_an_interrupted_and_preempted_job_array_does_nothing_twice(alone, slurm):
@@ -358,10 +359,6 @@ def test_a_folder_whose_name_slurm_would_change_is_refused(name, tmp_path):
         submit(Cluster("slurm"), tmp_path / name, print, [1])
     assert len(str(caught.value).splitlines()) == 1
     assert not list(tmp_path.iterdir())
-    if name == "run%j":  # also where it is the folder that the command is started in
-        (folder := tmp_path / name).mkdir()
-        result = run_here([*GRID, *QUICK, "--cluster", "local"], folder)
-        assert (result.returncode, list(folder.iterdir())) == (2, [])
 
 
 def test_what_slurm_refuses_is_said_before_anything_is_made(tmp_path, slurm):

@@ -1,13 +1,11 @@
 """Accuracy against compute: which runs come next, what they share, what they cost, and what is said of them."""
 
-import csv
-import re
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
-from menagerie.models.training.state import StateFile, copy_state
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
@@ -28,16 +25,13 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import count_steps
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import DASH, BudgetLine, BudgetResult, budget_outcome
-from menagerie.studies.runs import shared
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, reach_branch, trunk_key
+from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch
 from menagerie.studies.runs.train import run_cell
-from tests.command import ROOT, WAIT_SECONDS, run_here, succeed
+from tests.command import ROOT, read_rows, run_here, succeed
 from tests.grid_cells import cell_output
-from tests.studies.stored import stored_run
 
 COMPUTE = [
     sys.executable,
@@ -166,22 +160,17 @@ def made(job):
     return cell_output(job.folder, timed=3)
 
 
-def trained(job, stop_at=None, also=lambda step: None):
-    """The steps that a run took; `also` is called with each, and with 0 while the run waits for another one."""
+def trained(job, stop_at=None):
+    """The steps that a run took."""
     seen = []
 
     def report(step):
-        if step:
-            seen.append(step)
-        also(step)
+        seen.append(step)
         if step == stop_at:
             raise Stopped
 
-    if stop_at is None:
+    with pytest.raises(Stopped) if stop_at else nullcontext():
         run_cell(job, report)
-    else:
-        with pytest.raises(Stopped):
-            run_cell(job, report)
     return seen
 
 
@@ -218,44 +207,6 @@ def test_a_longer_run_that_goes_on_from_a_shorter_one_has_the_same_bytes(jobs_in
         read_result(short.folder)
     assert alone[0][1] != alone[1][1]
     assert read_result(long.folder)["provenance"]["step_cpu_seconds"] > 0
-
-
-def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp_path, monkeypatch):
-    """Of three lengths at once, the second wants to keep its state just then. When the third wants to keep its own, the
-    second is still at it, and the third waits."""
-    short, long = jobs_in(tmp_path / "run")
-    recipe = replace(long.cell.recipe, steps=15, single_object_phase=4 / 15)
-    middle = replace(long, cell=replace(long.cell, recipe=recipe))
-    before = replace(middle, out=tmp_path / "before")
-    trained(before, 13)
-    source = StateFile(branch_states(before)[12], trunk_key(middle.cell))
-    copy_state(source, StateFile(middle.folder / STATE, middle.id))
-    trained(short)
-    assert list(branch_states(long)) == [8]
-    middle_waits, middle_keeps, long_waits = Event(), Event(), Event()
-    of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
-
-    def take_over(*_):
-        if of_middle.ident is None:
-            of_middle.start()
-            assert middle_waits.wait(WAIT_SECONDS)
-
-    def keep_late(job, *state):
-        if job is middle:
-            middle_keeps.set()
-            assert long_waits.wait(WAIT_SECONDS)
-        keep_branch(job, *state)
-
-    monkeypatch.setattr(shared, "take_over_states", take_over)
-    monkeypatch.setattr(shared, "keep_branch", keep_late)
-    monkeypatch.setattr(shared, "POLL_SECONDS", 0.01)
-    assert trained(long, also=lambda step: middle_keeps.wait(WAIT_SECONDS) if step else long_waits.set()) == list(
-        range(9, 21)
-    )
-    of_middle.join()
-    assert long_waits.is_set()
-    assert made(long) == alone[1]
-    assert list(branch_states(long)) == [16]
 
 
 def test_a_run_may_be_stopped_before_and_after_its_branch(jobs_in, alone, tmp_path):
@@ -313,37 +264,6 @@ def test_few_pairs_that_are_all_right_by_chance_leave_a_verdict_undecided():
     assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, [many])) == "binds"
 
 
-def skill(arm: Arm) -> float:
-    """CLIP gets better, then worse; OC-CLIP is better from the start. The lower rate is better."""
-    best = {"clip": {10: 0.6, 20: 0.8, 40: 0.7, 80: 0.7}, "oc-clip": {10: 0.9, 20: 1.0, 40: 1.0, 80: 1.0}}
-    return best[arm.cell.model][arm.labels["steps"]] - 0.1 * (arm.labels["learning_rate"] > 1e-3)
-
-
-WRITTEN = replace(STUDY, models=("clip", "oc-clip"), seeds=3, learning_rates=(1e-3, 4e-3), bar=0.95)
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """Records of a study of which nothing was trained: predictions as good as `skill` says, costs of our own."""
-    out = tmp_path_factory.mktemp("written")
-    while new := [arm for arm in WRITTEN.plan(Records((), out)) if not Records((), out).over(arm)]:
-        for arm in new:
-            if (arm.cell.model, arm.labels["learning_rate"]) == ("oc-clip", 4e-3):
-                (out / "cells" / arm.id).mkdir(parents=True)
-                (out / "cells" / arm.id / DIVERGED).write_text("the loss is no number")
-            else:
-                stored_run(out, arm.cell.model, arm.cell.seed, dict(arm.labels), skill(arm), 20, arm.id, arm.cell.tests)
-    seconds = {"clip": "", "oc-clip": 5.0}  # CLIP's steps were never timed
-    return Records(tuple(WRITTEN.plan(Records((), out))), out).labelled(
-        lambda arm, _: {"flops": 1e11 * arm.labels["steps"], "cpu_seconds": seconds[arm.cell.model]}
-    )
-
-
-@pytest.fixture(scope="module")
-def parts(written):
-    return list(WRITTEN.page(written))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compute")
@@ -353,25 +273,23 @@ def folder(tmp_path_factory):
 
 def test_a_compute_run_has_its_page_figures_and_tables(folder):
     out = folder / "runs/compute-smoke"
-    report = (out / "report.html").read_text()
-    assert "At the hardest cell of the binding split CLIP prefers the true caption in" in report
-    assert "trained up to the largest budget" in report
+    assert "trained up to the largest budget" in (out / "report.html").read_text()
     for name in ("operations", "images", "cpu_seconds", "tests", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    rows = list(csv.DictReader((out / "results.csv").open()))
+    rows = read_rows(out / "results.csv")
     assert {(row["split"], row["steps"]) for row in rows} == {
         (s, b) for s in ("binding", "spatial") for b in ("12", "24")
     }
     flops = {(row["split"], row["steps"]): float(row["flops"]) for row in rows}
     assert flops["binding", "24"] == 2 * flops["binding", "12"] > 0
     assert all(float(row["cpu_seconds"]) > 0 for row in rows)
-    choices = list(csv.DictReader((out / "choices.csv").open()))
+    choices = read_rows(out / "choices.csv")
     assert sum(row["24"] != DASH for row in choices) == 2  # one of two rates at each split
 
 
 def accuracies(folder: Path) -> list[tuple[str, ...]]:
     """The results but for processor times."""
-    rows = csv.DictReader((folder / "runs/compute-smoke/results.csv").open())
+    rows = read_rows(folder / "runs/compute-smoke/results.csv")
     return [tuple(value for name, value in row.items() if name != "cpu_seconds") for row in rows]
 
 
@@ -382,10 +300,3 @@ def test_the_same_folder_goes_on_with_more_budgets(folder):
     assert {*before} < {*accuracies(folder)}
     other = run_here([*COMPUTE, "--budgets", "12", "24", "--weight-decay", "0.1"], folder, figures=False)
     assert "belongs to another configuration: weight_decay" in other.stderr
-
-
-def test_a_dry_run_trains_nothing(tmp_path):
-    result = run_here([*COMPUTE, "--dry-run", "--splits", "spatial"], tmp_path)
-    assert "clip, nano, batch 32: 4 runs, 67 steps" in result.stdout, result.stderr
-    assert re.search(r"^training .+ in all, with the most runs that results may ask for, ", result.stdout, re.MULTILINE)
-    assert not (tmp_path / "runs").exists()

@@ -26,7 +26,6 @@ from menagerie.studies.embeddings.conditions import (
     chance_of_parts,
     holds_in,
 )
-from menagerie.studies.embeddings.ideal import IdealEmbedding, pair_margins
 from menagerie.studies.measures.conditions import named_texts_of_all
 from menagerie.studies.measures.on_probes import probe_axes
 from tests.studies.known_embeddings import axes as known_axes
@@ -83,7 +82,7 @@ def test_scorers_meet_the_conditions_that_they_know_in_every_scene(scorer, held,
     assert scorer is not knowing or {its.value for its in found.values()} == {1.0}
 
 
-def test_random_scores_meet_conditions_at_chance(probe_set):
+def test_random_scores_meet_conditions_at_chance():
     made = known_axes(animals=20, views=4)
     random = np.random.default_rng(0)
     scores = {name: random.random((4, len(made.animals), len(made.textures))) for name in SAYS}
@@ -132,11 +131,3 @@ def test_negation_holds_only_for_texts_near_what_they_do_not_deny():
         rows = by_embeddings(images, texts, made)
         first, _ = (its.measured.value for its in rows if (its.condition, its.measure) == (NEGATION, "holds"))
         assert right[0] <= first <= right[1]
-
-
-def test_weight_of_conjunctions_trades_categorisation_for_binding():
-    both = np.array([pair_margins(IdealEmbedding(weight)) for weight in (0.0, 0.3, 1.0, 3.0)])
-    assert both[0, 1] == pytest.approx(0)
-    assert (np.diff(both[:, 1]) > 0).all()
-    assert (np.diff(both[:, 0]) < 0).all()
-    assert both[0, 0] == pytest.approx(1 / 4), "one of four concepts is another"

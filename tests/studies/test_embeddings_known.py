@@ -12,9 +12,8 @@ from menagerie.studies.embeddings.edits import edits
 from menagerie.studies.embeddings.geometry import geometry
 from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
 from menagerie.studies.embeddings.measured import rows_of_result
-from menagerie.studies.embeddings.probes import control_task, probe_binding
+from menagerie.studies.embeddings.probes import probe_binding
 from menagerie.studies.embeddings.products import product_fits
-from menagerie.studies.embeddings.unbound import unbound
 from tests.studies.known_embeddings import axes, embedding, shown
 
 DIGITS = 0.0055  # two digits
@@ -150,27 +149,6 @@ def test_only_edits_by_compositions_change_the_preferred_caption():
     assert [measured.value for measured in found] == [1, 0, 0]
     assert found.compositions.chance == 0
     assert edits(images, made, lambda embeddings: -1 - 0 * margins(embeddings)).compositions.refused
-
-
-def test_unbound_bits_need_no_binding():
-    made = axes(8)
-    found = unbound(embedding("concept", made), made)
-    assert found.entropy.value == pytest.approx(np.log2(28 * 6))
-    assert found.bits.value == pytest.approx(found.entropy.value, abs=DIGITS)
-    nothing = unbound(np.random.default_rng(0).normal(size=(2, 56, 12, 8)), made)
-    assert nothing.bits.value == pytest.approx(0, abs=DIGITS)
-    textures = embedding("concept", made) - embedding("concept", made).mean(2, keepdims=True)
-    assert unbound(textures, made).animals.value == pytest.approx(0, abs=0.05)
-    assert unbound(textures, made).textures.value == pytest.approx(np.log2(6), abs=DIGITS)
-
-
-def test_a_probe_that_memorises_scenes_has_no_selectivity():
-    made = axes(8)
-    found = control_task(np.random.default_rng(0).normal(size=(1, 56, 12, 256)).repeat(2, 0), made)
-    assert found.true.value > 0.9
-    assert found.random.value > 0.9
-    assert found.selectivity.value == pytest.approx(0, abs=0.05)
-    assert control_task(embedding("object", made), made).selectivity.value > 0.3
 
 
 @pytest.mark.parametrize(

@@ -132,13 +132,8 @@ def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
         assert (r.negative, "penguin" in r.caption) == (records.negatives[i], r in found.wrong)
         content = base64.b64decode(r.uri.removeprefix("data:image/png;base64,"))
         rows = [row for row, caption in enumerate(records.captions) if caption == r.caption]
-        shown, reader = np.asarray(Image.open(io.BytesIO(content))), SplitPictures(records_split(tests, r.subset))
+        shown, reader = np.asarray(Image.open(io.BytesIO(content))), SplitPictures(tests[r.subset].data.split)
         assert (shown == reader.images(r.subset, rows)).all((1, 2, 3)).any()
-
-
-def records_split(tests, subset):
-    """The split of a test."""
-    return tests[subset].data.split
 
 
 def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):

@@ -1,6 +1,5 @@
 """Models scored on splits without training, as a user does it."""
 
-import csv
 import json
 import shutil
 import sys
@@ -19,7 +18,7 @@ from menagerie.studies.scoring.models import Model, axis_text, parse_models, sho
 from menagerie.studies.scoring.splits import parts, print_results, split_piece, write_tables
 from tests.command import GRID, QUICK, ROOT, read_rows, run_here
 from tests.forked import kill_when
-from tests.studies.browser import CHROMIUM, TORN, after, verdict
+from tests.studies.browser import CHROMIUM, TELL, TORN, after_all
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
 PACK = [sys.executable, "-m", "menagerie", "pack"]
@@ -99,9 +98,9 @@ def test_every_model_is_scored_on_every_split_that_it_can_read(folder):
 @pytest.mark.parametrize("width", [1200, 420])
 def test_every_tables_first_score_is_in_sight(folder, tmp_path, width):
     report = folder / "runs" / "whole" / "report.html"
-    assert after(report, tmp_path, IN_SIGHT, width) == "0 out of sight"
-    assert verdict(report, tmp_path, width).startswith("6 images; ")  # a figure, and test images
-    assert after(report, tmp_path, TORN, width) == ""
+    found = after_all(report, tmp_path, {"sight": IN_SIGHT, "shown": TELL, "torn": TORN}, width)
+    assert (found["sight"], found["torn"]) == ("0 out of sight", "")
+    assert found["shown"].startswith("6 images; ")  # a figure, and test images
 
 
 def test_short_labels_are_unique():
@@ -207,7 +206,7 @@ def test_no_record_is_left_out_for_a_split_own_run_or_for_unknown_training(folde
 
 
 def scores(cell):
-    lines = csv.DictReader((cell / "predictions.csv").open())
+    lines = read_rows(cell / "predictions.csv")
     key, numbers = ("subset", "task", "scene"), ("score_caption", "score_negative")
     return {(*(row[name] for name in key), name): float(row[name]) for row in lines for name in numbers}
 

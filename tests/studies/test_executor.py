@@ -1,16 +1,22 @@
 """Jobs of any kind, run in workers and as tasks: what follows from one, groups, and ends without a result."""
 
+import multiprocessing
 import os
 import signal
 from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.processes import end_processes
 from menagerie.studies.cluster.jobs import Cluster
+from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.job import AnyJob
+from menagerie.studies.runs.local import Pool
 
 HERE, ELSEWHERE = Cluster(), Cluster("local")
 ENGINES = pytest.mark.parametrize("cluster", [HERE, ELSEWHERE], ids=["here", "local"])
@@ -122,3 +128,21 @@ def test_a_failed_job_is_left_out_or_ends_the_command_by_its_name(cluster, fate,
             run([replace(note, out=tmp_path / "anew") for note in notes], cluster, tmp_path / "anew", workers=1)
         ended = Note("a", tmp_path / "anew").ended
         assert ended == (cluster == ELSEWHERE), "a task of a cluster is nobody's child"
+
+
+def test_an_interrupt_as_a_worker_starts_leaves_none_behind(monkeypatch):
+    """The command would wait for it for ever at its own end."""
+    start, before = BaseProcess.start, multiprocessing.active_children()
+
+    def interrupted(process):
+        start(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(BaseProcess, "start", interrupted)
+    pool = Pool()
+    with pytest.raises(KeyboardInterrupt):
+        pool.start(mock.Mock(spec=Job))
+    pool.stop()
+    left = [process for process in multiprocessing.active_children() if process not in before]
+    end_processes(left)
+    assert not left

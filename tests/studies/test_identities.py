@@ -38,7 +38,7 @@ def smoke() -> Grid:
     return chosen_alone(PRESETS["smoke"])
 
 
-def test_a_new_field_of_a_recipe_changes_no_cell(monkeypatch):
+def test_a_new_field_of_a_recipe_changes_no_cell():
     before = [cell.id for cell in cells(smoke(), "store")]
     later = with_field(Recipe)
     grid = dataclasses.replace(smoke(), recipe=later(**asdict(smoke().recipe)))

@@ -1,6 +1,5 @@
 """Vision-language models scored on splits and benchmarks, as a user does it, against a local server."""
 
-import csv
 import json
 import sys
 from collections import defaultdict
@@ -9,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Outcome, ScoredItem
+from menagerie.generators.benchmarks.benchmark import Outcome, ScoredItem
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -20,7 +19,7 @@ from menagerie.models.library.judged import find_judges
 from menagerie.studies.scoring.benchmark_piece import mark_guessed
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.scoring.judged import questions_in
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.helpers.benchmark_files import MAKERS
 from tests.helpers.chat_service import Sent
 from tests.helpers.hugging_face import make_llava
@@ -36,7 +35,7 @@ FORMS = (("yes", {}), ("likelihood", {"prior": 0.5}))
 def rows_of(out):
     """Accuracies by the form of a row, and by what they are of; rows without records are left out."""
     found = defaultdict(dict)
-    for row in csv.DictReader((out / "results.csv").open()):
+    for row in read_rows(out / "results.csv"):
         if int(float(row["n"] or 0)):
             form = row["model"].rpartition(" (")[2].removesuffix(")")
             found[form][row.get("task") or (row["benchmark"], row["name"]), row.get("subset")] = row
@@ -70,7 +69,7 @@ def test_a_split_is_judged_in_every_form_and_blind_and_nothing_is_asked_twice(sp
     with VisionService(truth(*tests)) as service:
         command = [*EVALUATE, f"chat:{service.url}#fake", "--splits", str(file), "--out", "runs/a"]
         for more in (["--judge.forms", "choice", "likelihood"], ["--judge.blind"]):
-            done = run_here([*command, *more], tmp_path, figures=False)
+            done = run_here([*command, *more], tmp_path, page=False)
             assert done.returncode == 0, done.stderr
         asked = service.questions()
     found = rows_of(tmp_path / "runs/a")
@@ -82,20 +81,6 @@ def test_a_split_is_judged_in_every_form_and_blind_and_nothing_is_asked_twice(sp
     assert tasks.keys() == {"choice)", "likelihood)", "yes)", "yes, blind)"}
     assert all(tasks[form]["swap"]["accuracy"] == 1 for form in ("choice)", "likelihood)"))
     assert tasks["yes)"].keys() - tasks["choice)"].keys() == {"image score", "group score"}
-    assert "0 of 140 items without a verdict (0.0%)" in plain(tmp_path / "runs/a/report.html")
-
-
-def test_a_judge_that_always_says_a_is_at_chance(split, tmp_path):
-    file, _ = split
-    with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False) as service:
-        command = [*EVALUATE, f"chat:{service.url}#a", "--splits", str(file), "--judge.forms", "choice"]
-        done = run_here([*command, "--out", "runs/a"], tmp_path)
-    assert done.returncode == 0, done.stderr
-    rows = rows_of(tmp_path / "runs/a")["choice"]
-    for four_way, chance in ((False, 0.5), (True, 0.25)):
-        found = {float(row["accuracy"]) for (task, _), row in rows.items() if (task == "text score") == four_way}
-        assert found == {chance}
-    assert "(100.0%)" in plain(tmp_path / "runs/a/report.html"), "the share that the place decided"
 
 
 def test_benchmarks_are_judged_in_the_forms_that_fit_them(tmp_path):
@@ -160,9 +145,12 @@ def refusing(request):
     return GOES_ON if request.caption.startswith("Is this grey?") else Sent(status=400, body=b"policy")
 
 
-@pytest.mark.parametrize(("form", "fault"), [("yes", refusing), ("choice", None)])
+# One judge's questions are all refused; the other always says A.
+VERDICTLESS = pytest.mark.parametrize(("form", "fault"), [("yes", refusing), ("choice", None)])
+
+
+@VERDICTLESS
 def test_without_verdicts_all_benchmarks_are_at_chance_by_every_rule(form, fault, tmp_path):
-    """One judge's questions are all refused; the other always says A."""
     names = ("whatsup", "sugarcrepe", "negbench", *(["winoground", "zero-shot"] if form == "yes" else []))
     for name in names:
         MAKERS[name](tmp_path / "data")
@@ -191,15 +179,15 @@ def test_only_ties_without_a_verdict_are_broken_at_random_in_pools():
     assert np.isnan(lower.scores).tolist() == [[False, True]]
 
 
-def test_four_way_items_without_a_verdict_are_at_chance(split, tmp_path):
-    with VisionService(lambda image, text: 0.0, fault=refusing) as service:
-        command = [*EVALUATE, f"chat:{service.url}#a", "--splits", str(split[0]), "--out", "runs/a"]
-        done = run_here(command, tmp_path, page=False)
-    assert done.returncode == 2
-    assert "none of 140 items has a verdict (answers: 210 refused)" in done.stderr
-    found = defaultdict(set)
-    for (task, _), row in next(iter(rows_of(tmp_path / "runs/a").values())).items():
-        found[task].add(round(float(row["accuracy"]), 4))
-    scores = {task: found[f"{task} score"] for task in FOUR_WAY_RULES}
-    assert scores == {"text": {0.25}, "image": {0.25}, "group": {0.1667}}
-    assert found["swap"] == {0.5}
+@VERDICTLESS
+def test_without_verdicts_all_tasks_of_a_split_are_at_chance(form, fault, split, tmp_path):
+    with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False, fault=fault) as service:
+        command = [*EVALUATE, f"chat:{service.url}#a", "--splits", str(split[0]), "--judge.forms", form]
+        done = run_here([*command, "--out", "runs/a"], tmp_path, page=False)
+    assert done.returncode == (2 if fault else 0), done.stderr
+    assert ("none of 140 items has a verdict (answers: 210 refused)" in done.stderr) == (fault is not None)
+    chances = {"text score": 1 / 4, "image score": 1 / 4, "group score": 1 / 6}
+    rows = rows_of(tmp_path / "runs/a")[form]
+    assert {"swap", "text score"} <= {task for task, _ in rows}
+    for (task, _), row in rows.items():
+        assert float(row["accuracy"]) == pytest.approx(chances.get(task, 1 / 2))

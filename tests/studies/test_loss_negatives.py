@@ -75,14 +75,15 @@ def test_the_phase_of_single_objects_is_shared_only_without_false_captions(train
 
 
 def test_the_table_of_models_names_the_negatives_of_losses():
-    common = {"images_seen": 640, "provenance": {"step_cpu_seconds": None}}
+    runs = [
+        ("clip", 10, [], 0.0123),
+        ("negclip", 10, ["swapped captions"], None),
+        ("negclip", 12, ["swapped captions", "counterfactual images"], None),
+    ]
+    names = ("model", "parameters", "loss_negatives")
     results = [
-        common
-        | {"model": "clip", "parameters": 10, "loss_negatives": []}
-        | {"provenance": {"step_cpu_seconds": 0.0123}},
-        common | {"model": "negclip", "parameters": 10, "loss_negatives": ["swapped captions"]},
-        common
-        | {"model": "negclip", "parameters": 12, "loss_negatives": ["swapped captions", "counterfactual images"]},
+        dict(zip(names, run, strict=True)) | {"images_seen": 640, "provenance": {"step_cpu_seconds": seconds}}
+        for *run, seconds in runs
     ]
     table = model_table(("clip", "negclip", "unfinished"), results)
     assert table["model"].tolist() == ["clip", "negclip"]

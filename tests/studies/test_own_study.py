@@ -1,13 +1,16 @@
 """A study in a file of a user's own: the one that `menagerie new` writes, that of the docs, and mistakes in one."""
 
-import csv
 import re
+import runpy
+import shutil
 import sys
 
 import pytest
 
 from menagerie.studies import frame
-from tests.command import ROOT, run_here, succeed
+from menagerie.studies.frame.adaptive import all_arms
+from menagerie.studies.frame.rehearsal import check_page
+from tests.command import ROOT, read_rows, run_here, succeed
 from tests.studies.browser import plain
 
 MENAGERIE = [sys.executable, "-m", "menagerie"]
@@ -67,7 +70,7 @@ def folder(tmp_path_factory):
 
 
 def rows(folder):
-    return list(csv.DictReader((folder / "runs/views-smoke/results.csv").open()))
+    return read_rows(folder / "runs/views-smoke/results.csv")
 
 
 def test_a_new_study_runs_and_has_a_page(folder):
@@ -107,7 +110,7 @@ def test_a_study_of_multi_object_scenes(tmp_path):
     short = [*SHORT, "--steps", "2", "--views", "1"]
     succeed([sys.executable, str(tmp_path / "several.py"), *short], tmp_path, figures=False)
     run = tmp_path / "runs/several-smoke"
-    rows = list(csv.DictReader((run / "results.csv").open()))
+    rows = read_rows(run / "results.csv")
     assert {tuple(row[name] for name in ("coverage", "objects", "data")) for row in rows} == {
         ("0.25", "1+2", "mine"),
         ("0.75", "1+2", "mine"),
@@ -122,7 +125,6 @@ def test_a_study_of_multi_object_scenes(tmp_path):
         ("views=self.views)", "veiws=self.views)", "'veiws'; did you mean 'views'"),
         ('("model", "views"), against', '"vews", against', "no run has a label 'vews'; labels are model, pairs"),
         ('against={"views": self', 'against={"view": self', "line 27: against={'view': 1}: view must be among `by`"),
-        ('subset="unseen_pairs")', "vews=1)", "no run has a label 'vews'; labels are model, pairs"),
         ("self.pairs[-1]", "self.paris[-1]", "line 26: AttributeError: 'Views' object has no attribute 'paris'"),
         ('panels=("model",)', 'panels=("mode",)', "the part 'views' of the page: no run has a label 'mode'"),
     ],
@@ -151,3 +153,13 @@ def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_pat
         (tmp_path / name).write_text(new)
         done = succeed([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
         assert done.stdout.count(f"{said}; the page shows nothing of it") == 1
+
+
+STUDIES = [path for path in sorted((ROOT / "studies").glob("[!_]*.py")) if "main(PRESETS" in path.read_text()]
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.stem)
+def test_the_page_of_a_copy_is_no_mistake(study, tmp_path):
+    presets = runpy.run_path(shutil.copy(study, tmp_path / "mine.py"))["PRESETS"]
+    its = presets["smoke"] if "smoke" in presets else next(iter(presets.values()))
+    check_page(its, all_arms(its))

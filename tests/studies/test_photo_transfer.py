@@ -19,7 +19,6 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.estimate import compare_groups, or_dash
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.photo_transfer import question_table
 from menagerie.studies.photo_transfer import PRESETS
@@ -189,17 +188,6 @@ def test_measures_take_their_records():
         RECOGNITION: (10.5, 12),
         KNOWN: (2, 4),  # scenes 0, 2, 3, 4
     }
-
-
-def test_differences_of_two_groups_are_paired():
-    one, more = of_seeds([0, 1] * 15), of_seeds([1, 1, 0] * 10)
-    assert compare_groups(one, one)[2][:3] == (0, 0, 0)
-    first, second, gap = compare_groups(one, more)
-    assert (first.value, second.value, gap.value) == pytest.approx((1 / 2, 2 / 3, 1 / 6))
-    assert gap.low < gap.value < gap.high
-    nothing, level, none = compare_groups(answers.NO_POINTS, one)
-    assert (or_dash(nothing), or_dash(none)) == ("–", "–")
-    assert level == first
 
 
 @pytest.mark.parametrize(

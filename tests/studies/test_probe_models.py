@@ -1,9 +1,11 @@
-"""Probing models as they are: runs, checkpoints and models from elsewhere on one probe set, without any training."""
+"""Probes of a study's own runs, and of models as they are: finished runs and models from elsewhere on one probe set."""
 
 import shutil
 import sys
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from menagerie.envs.core.errors import UserError
@@ -17,15 +19,36 @@ from menagerie.studies.scoring.models import Model, by_training
 from tests.command import ROOT, succeed
 from tests.helpers.scorers import small_open_clip
 
+STUDY = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--steps", "2", "--keep-states", "0"]
+STUDY += ["--workers", "1", "--out", "a"]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the run `a` of one CLIP, which its study has probed, and a checkpoint of it outside of the run."""
+    """A folder with the run `a`, which its study has probed, and its CLIP in the run `clip`."""
     folder = tmp_path_factory.mktemp("probes")
-    study = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--models", "clip", "--steps", "2"]
-    succeed([*study, "--keep-states", "0", "--workers", "1", "--out", "a"], folder, page=False)
-    shutil.copytree(next(folder.glob("a/cells/*/checkpoint")), folder / "alone" / "checkpoint")
+    succeed(STUDY, folder, page=False)
+    (cell,) = (file.parent for file in folder.glob("a/cells/*/result.json") if '"model": "clip"' in file.read_text())
+    shutil.copytree(cell, folder / "clip" / "cells" / cell.name)
     return folder
+
+
+def test_each_layer_is_read_at_each_kept_state_once(folder):
+    found = pd.read_csv(folder / "a" / "bits.csv", dtype=str, keep_default_na=False)
+    assert set(found["step"]) == {"", "0.0"}
+    for model in ("clip", "oc-clip"):
+        bits = found[(found["model"] == model) & (found["measure"] == "bits") & (found["step"] == "")]
+        read = set(zip(bits["part"], bits["layer"], bits["read"], strict=True))
+        assert {("image", "stem", "mean"), ("text", "tokens", "mean"), ("image", "tokens", "all tokens")} <= read
+        assert (("image", "embedding", "mean") in read) == (model == "clip"), "OC-CLIP has no single vector"
+        assert bits["value"].astype(float).between(0, 1).all()
+    words = found[(found["model"] == "clip") & (found["layer"] == "stem") & (found["part"] == "text")]
+    held = words[words["measure"] == "bits"]["value"].astype(float)
+    assert np.allclose(held, 0, atol=0.02), "the mean of the words is a bag of them"
+    before = {path: path.stat().st_mtime_ns for path in (folder / "a" / "cells").glob("*/measures/*.jsonl")}
+    assert len(before) == 2 * 2
+    succeed(STUDY, folder, figures=False)
+    assert before == {path: path.stat().st_mtime_ns for path in before}, "what is measured isn't measured again"
 
 
 def study_of(folder, *models, **options):
@@ -34,13 +57,13 @@ def study_of(folder, *models, **options):
 
 def test_a_finished_cell_has_the_probes_that_its_study_took_and_others_have_theirs(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
-    study = study_of(folder, "a", small_open_clip(tmp_path))
+    study = study_of(folder, "clip", small_open_clip(tmp_path))
     study.check()
     study.prepare(tmp_path)
     for piece in study.pieces():
         piece.job(tmp_path).run(lambda *given: None, lambda: None)
         assert not piece.job(tmp_path).problem
-    (taken,) = (path for path in folder.glob("a/cells/*/measures/*.jsonl") if "step" not in path.name)
+    (taken,) = (path for path in folder.glob("clip/cells/*/measures/*.jsonl") if "step" not in path.name)
     files = {file.parent.parent.name: read_records(file) for file in tmp_path.glob("cells/*/measures/*.jsonl")}
     ours, small = (files[piece.id] for piece in study.pieces())
     assert ours[1:] == read_records(taken)[1:]
@@ -61,7 +84,7 @@ def test_a_finished_cell_has_the_probes_that_its_study_took_and_others_have_thei
 
 def test_named_layers_alone_are_read(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
-    study = study_of(folder, "a", layers=("stem",))
+    study = study_of(folder, "clip", layers=("stem",))
     study.check()
     assert study.bits.file() != replace(study.bits, layers=()).file()
     (piece,) = (piece.job(tmp_path) for piece in study.pieces())

@@ -1,10 +1,7 @@
 """The study of probes: what is read of which layer, and what its page shows."""
 
-import csv
-import sys
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,7 +12,6 @@ from menagerie.studies.geometry import PRESETS as geometry_presets
 from menagerie.studies.measures.bits import Bits, score_bits_rows
 from menagerie.studies.pages.probes import BitLines, by_layer, by_step, layer_rows, mean_of
 from menagerie.studies.probes import PRESETS
-from tests.command import ROOT, run_here, succeed
 
 
 def test_means_over_seeds_have_students_interval():
@@ -93,24 +89,3 @@ def test_scores_have_a_bit_only_if_true_captions_are_above_false_ones(sign, bits
     data = Data(range(100))
     found = {row["measure"]: row["value"] for row in score_bits_rows(scorer, (data, data))}
     assert found == {"bits": pytest.approx(bits), "scene": right}
-
-
-def test_each_layer_is_read_at_each_kept_state_once(tmp_path):
-    command = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--out", "out", "--workers", "1"]
-    succeed(command, tmp_path, figures=False)
-    with (tmp_path / "out" / "bits.csv").open() as file:
-        found = pd.DataFrame(csv.DictReader(file))
-    assert set(found["step"]) == {"", "0.0", "30.0"}
-    for model in ("clip", "oc-clip"):
-        bits = found[(found["model"] == model) & (found["measure"] == "bits") & (found["step"] == "")]
-        read = set(zip(bits["part"], bits["layer"], bits["read"], strict=True))
-        assert {("image", "stem", "mean"), ("text", "tokens", "mean"), ("image", "tokens", "all tokens")} <= read
-        assert (("image", "embedding", "mean") in read) == (model == "clip"), "OC-CLIP has no single vector"
-        assert bits["value"].astype(float).between(0, 1).all()
-    words = found[(found["model"] == "clip") & (found["layer"] == "stem") & (found["part"] == "text")]
-    held = words[words["measure"] == "bits"]["value"].astype(float)
-    assert np.allclose(held, 0, atol=0.02), "the mean of the words is a bag of them"
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").glob("*/measures/*.jsonl")}
-    assert len(before) == 2 * 3
-    assert run_here(command, tmp_path, page=False).returncode == 0
-    assert before == {path: path.stat().st_mtime_ns for path in before}, "what is measured isn't measured again"

@@ -1,11 +1,10 @@
 """A training on photographs that is killed twice ends byte for byte as an undisturbed one, which is a copied study."""
 
-import csv
 import json
 import shutil
 import sys
 
-from tests.command import ROOT, run_here
+from tests.command import ROOT, read_rows, run_here
 from tests.forked import kill_when
 from tests.helpers.benchmark_files import MAKERS
 from tests.studies.test_real_data import make_photographs
@@ -20,7 +19,7 @@ def outcome(out):
     """Everything but timing."""
     cells = [json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines()]
     pieces = [json.loads(line) for line in (out / "benchmarks/results.jsonl").read_text().splitlines()]
-    logs = [csv.DictReader((out / "cells" / cell["id"] / "training.csv").open()) for cell in cells]
+    logs = [read_rows(out / "cells" / cell["id"] / "training.csv") for cell in cells]
     return {
         "cells": [{name: value for name, value in cell.items() if name not in TIMED} for cell in cells],
         "weights": [(out / "cells" / cell["id"] / "checkpoint/model.safetensors").read_bytes() for cell in cells],

@@ -13,7 +13,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.layout import PartNumbers
 from menagerie.studies.frame.parts import Table
 from menagerie.studies.frame.records import Records, StoredCell, read, write_cells_and_results
-from tests.studies.stored import TESTS, stored_grid, stored_run
+from tests.studies.stored import TESTS, stored_grid
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +87,6 @@ def test_four_way_scores_have_means_over_runs_and_no_interval(records):
     assert (text_score.value, text_score.n, text_score.clusters) == (pytest.approx(0.37), 21, 0)
     assert math.isnan(text_score.low)
     assert {task for *_, task in found} == {"swap", "replace animal", "text score"}
-
-
-def test_two_seeds_and_few_pairs_have_no_interval(tmp_path):
-    arms = [stored_run(tmp_path / "a", "clip", seed, {"pairs": 0.5}, 0.7) for seed in range(2)]
-    one, two = (Records(tuple(arms[:n]), tmp_path / "a").where(subset="seen_pairs", task="swap") for n in (1, 2))
-    assert one.estimates(("model",))["clip",].known
-    assert not two.estimates(("model",))["clip",].known
-    few = Records((stored_run(tmp_path / "b", "clip", 0, {"pairs": 0.5}, 0.7, pairs=4),), tmp_path / "b")
-    assert (
-        few.estimates(("model", "subset", "task"))["clip", "seen_pairs", "swap"].bounds == "only 4 pairs: no interval"
-    )
 
 
 def test_records_that_occur_twice_name_the_label_that_tells_them_apart(records):

@@ -1,13 +1,16 @@
-"""What all reports say of their numbers: whether a run is a smoke run, of how many records they are, where it ran."""
+"""Words of reports: what they mean, what models and rows are, of how many records numbers are, where they were made."""
 
-import ast
+import re
 
 import pandas as pd
 import pytest
 
 from menagerie.envs.core.records import write_record
+from menagerie.models.registry import specs
+from menagerie.studies.analysis.ablation_rows import explain_rows
+from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
-from menagerie.studies.analysis.words import records_in
+from menagerie.studies.analysis.words import TERMS, explain_models, records_in
 from menagerie.studies.report.pages import accuracy_style
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.machine import describe_processor, processor
@@ -17,20 +20,6 @@ from tests.command import ROOT
 def test_records_of_results_are_those_of_all_their_tests():
     tasks = {"swap": {"accuracy": 0.5, "n": 16}, "one animal": {"accuracy": None, "n": 0}}
     assert records_in([{"subsets": {"seen_pairs": tasks, "validation": {"swap": {"n": 8}}}}]) == [16, 0, 8]
-
-
-def test_every_report_of_a_study_says_whether_it_is_of_a_smoke_run_and_where_it_ran():
-    pages = [
-        (path, {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords})
-        for path in (ROOT / "studies").rglob("*.py")
-        if path.parent.name != "commands"  # whose pages are of split files
-        for call in ast.walk(ast.parse(path.read_text()))
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "write_page"
-    ]
-    assert pages
-    for path, values in pages:
-        assert "smoke" in values, path
-        assert "where_it_ran" in values["notes"], path
 
 
 def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
@@ -76,3 +65,31 @@ CLOUD = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: Some CPU
 def test_processors_that_sum_differently_have_other_names(cpuinfo, text):
     assert describe_processor(cpuinfo) == text
     assert processor(), "this one has a name"
+
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
+
+
+def test_reports_explain_words_as_the_glossary_does():
+    rows = [line.strip("| ").split(" | ") for line in GLOSSARY.read_text().splitlines() if line.startswith("| ")]
+    known = {name: meaning for names, meaning in rows for name in names.split(", ")}
+    assert {term: known.get(term) for term in TERMS} == TERMS
+
+
+@pytest.mark.parametrize("name", specs())
+def test_every_model_has_a_line_with_its_paper(name):
+    spec = specs()[name]
+    assert re.search(r"\b(19|20)\d\d\b", spec.source), "the paper's year"
+    assert explain_models([name]) == {name: f"{spec.title}: {spec.about} ({spec.source})"}
+    assert spec.about
+
+
+@pytest.mark.parametrize("name", list(ABLATIONS))
+def test_every_row_of_an_ablation_is_said_in_words(name):
+    ablations = ABLATIONS[name]
+    assert set(ablations.says) == set(ablations.rows)
+    of_a_study = "objects and attributes left out"
+    explained = explain_rows(specs()[name], [*ablations.rows, of_a_study, "dim=3"])
+    assert set(explained) == {*ablations.rows, of_a_study, "dim=3"}
+    assert explained[of_a_study] == "mentioned=0.7 attributes=0.8"
+    assert all(line in explained[row] for row, line in ablations.rows.items())

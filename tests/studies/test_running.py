@@ -11,7 +11,6 @@ from menagerie.studies import capacity
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.frame.study import SplitStudy
-from menagerie.studies.runs.folder import run_folder
 from tests.studies.browser import plain
 from tests.studies.stored import stored_run
 
@@ -67,14 +66,3 @@ def test_an_impossible_split_names_its_arm(tmp_path):
     running = Running(replace(capacity.PRESETS["smoke"], train_scenes=100_000, store=tmp_path), tmp_path)
     with pytest.raises(UserError, match=r"^clip, objects .*seed 0: train_scenes 100000 asks for 50000 scenes"):
         running.render(running.arms())
-
-
-def test_a_folder_in_which_nothing_was_made_is_taken(tmp_path):
-    def begin(views):
-        with run_folder(tmp_path / "run", Rising(**SMOKE | {"views": views}), frozenset()) as out:
-            return out
-
-    begin(8)
-    (begin(16) / "cells").mkdir()
-    with pytest.raises(UserError, match=r"another configuration: views \(16 there, 8 now\)"):
-        begin(8)

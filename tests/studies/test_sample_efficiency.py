@@ -1,16 +1,11 @@
-"""The study of sample efficiency as a user runs it, on one machine and on a cluster."""
+"""The study of sample efficiency as a user runs it."""
 
-import csv
-import html
-import shutil
 import sys
 
 import pytest
 
-from menagerie.studies.runs.results import read_result
 from menagerie.studies.sample_search.points import FEWEST
 from tests.command import ROOT, read_rows, run_here, succeed
-from tests.forked import kill_when
 from tests.studies.browser import plain
 
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
@@ -38,28 +33,12 @@ def test_a_run_ends_with_its_report(study):
     report = (study / "report.html").read_text()
     figures = {path.stem for path in (study / "figures").glob("*.png")}
     assert {"fronts", "map", "history", "parallel-1", "parallel-2"} <= figures
-    assert "<code>validation</code>" in report
     assert f"fewer than {FEWEST} finished settings" in report, "three trials say nothing of what mattered"
     for name in ("pareto_fronts", "hypervolumes", "targets"):
         assert r"\begin{table}" in (study / f"{name}.tex").read_text()
-    (ratio,) = csv.DictReader((study / "ratios.csv").open())
+    (ratio,) = read_rows(study / "ratios.csv")
     assert ratio["other model"] == "oc-clip"
-    page = html.unescape(plain(study / "report.html"))
-    assert ratio["in words"] in page
-    assert "This is a smoke run: no model was trained for more than 8 steps" in page
-    with_target = [row["model"] for row in csv.DictReader((study / "targets.csv").open()) if row["passes"] != "–"]
-    assert page.count("On the test the setting by which") == len(with_target)
-
-
-def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
-    shutil.copytree(study.parents[1] / "store", tmp_path / "store")
-    out = tmp_path / "runs/b"
-    command = [*STUDY, *QUICK, "--out", "runs/b"]
-    kill_when(command, tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) >= 2)
-    succeed(command, tmp_path, page=False)
-    assert (out / "trials.csv").read_bytes() == (study / "trials.csv").read_bytes()
-    for cell in out.glob("cells/*"):
-        assert read_result(cell)["subsets"] == read_result(study / "cells" / cell.name)["subsets"]
+    assert "This is a smoke run: no model was trained for more than 8 steps" in plain(study / "report.html")
 
 
 def test_a_password_is_nowhere_in_the_folder(tmp_path):

@@ -12,7 +12,6 @@ import optuna
 import pytest
 
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampling import from_cube, to_cube
 from menagerie.studies.runs.data import distinct_images
@@ -141,13 +140,6 @@ def test_diverging_settings_are_pruned_and_the_search_goes_on(tmp_path):
     assert gone
     assert {p.state(study) for p in gone} == {"pruned"}
     assert len(points) == 10
-
-
-def test_a_dry_run_plans_all_budgets_and_writes_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    study = replace(CONVERGED, models=("clip",), trials=2, seeds=2)
-    assert {arm.cell.recipe.steps for arm in all_arms(study)} == set(CONVERGED.budgets)
-    assert not list(tmp_path.iterdir())
 
 
 def test_seeds_run_one_by_one_until_the_target_is_out_of_reach(tmp_path):

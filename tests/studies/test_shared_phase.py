@@ -170,8 +170,6 @@ def test_kept_states_are_the_same_bytes_however_a_run_is_made(jobs_in, alone, tm
     shutil.copytree(state_folder(job.folder, 3), state_folder(job.folder, 6), dirs_exist_ok=True)
     with pytest.raises(UserError, match=r"states/6 can't be used .*delete this folder and run again with --keep"):
         load_kept_state(job.folder, 6, "clip")
-    with pytest.raises(UserError, match="no state of step 7, only of steps 0, 3, 6, 9, 12; run its study again with"):
-        load_kept_state(job.folder, 7, "clip")
 
 
 def test_kept_states_change_no_identity_and_no_folder(tmp_path):
@@ -182,33 +180,6 @@ def test_kept_states_change_no_identity_and_no_folder(tmp_path):
     check_states(kept)
     with pytest.raises(UserError, match="--keep-states 61: no run has so many steps; the longest has 60"):
         check_states(replace(study, keep_states=(61, 0)))
-
-
-def test_a_phase_stopped_between_its_states_keeps_both(jobs_in, alone, tmp_path):
-    """Also for the cell that goes on with it; what the run ends with needs no training to be kept."""
-    kept = (0, 2, 5, 12)
-    first, _, second, _ = (replace(job, execution=Execution(keep_states=kept)) for job in jobs_in(tmp_path))
-    seen = []
-
-    def stop(step, text=""):
-        seen.append(step)
-        if len(seen) == 3:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        first.run(stop, lambda: None)
-    shutil.rmtree(first.folder / "states")
-    for job in (second, first):
-        job.run(stop, lambda: None)
-        assert kept_steps(job.folder) == list(kept)
-        assert made(job) == alone[job.id]
-        weights = [(state_folder(job.folder, step) / "model.safetensors").read_bytes() for step in kept]
-        assert weights[-1] == made(job)[1]
-    assert seen == [*range(1, 13), *range(7, 13)]
-    shutil.rmtree(state_folder(first.folder, 12))
-    first.run(stop, lambda: None)
-    assert not first.lacking
-    assert len(seen) == 18
 
 
 def test_a_damaged_state_is_not_handed_on(tmp_path):

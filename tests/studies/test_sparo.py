@@ -1,6 +1,5 @@
 """The study of slots: selection, masks and pictures on known vectors, and a small run."""
 
-import csv
 import json
 import sys
 from dataclasses import replace
@@ -219,7 +218,7 @@ def test_a_run_writes_its_tables_and_figures(folder):
 
 def test_all_slots_together_score_as_the_model(folder):
     out = folder / "runs/sparo-smoke"
-    (all_slots,) = (row for row in csv.DictReader((out / "selection.csv").open()) if row["slots"] == ALL)
+    (all_slots,) = (row for row in read_rows(out / "selection.csv") if row["slots"] == ALL)
     results = [json.loads(file.read_text()) for file in out.glob("cells/*/result.json")]
     (own,) = (r for r in results if r["model"] == "sparo" and r["settings"]["options"] == specs()["sparo"].smoke)
     for task in ("swap", "replace animal"):

@@ -1,20 +1,15 @@
 """Grids and models with other captions than the paper's."""
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.relations import RELATIONS
-from menagerie.envs.scene import Object, Scene
-from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.templates import TEMPLATES, content_of, write_caption
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, check_uncut, distinct_words, text_space, tokenizer_of
+from menagerie.models.towers.tokenizers import distinct_words, text_space, tokenizer_of
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import split_material, split_texts
@@ -66,32 +61,6 @@ def test_models_know_the_words_of_all_tests(recipe, tmp_path):
             tokenizer(
                 [text.text, *text.graph.nodes, *(edge.predicate for edge in text.graph.edges)], everything.context
             )
-
-
-def longest_captions(world, template):
-    """Captions of the animals with the longest names in the longest texture, in every phrasing, relation and place."""
-    texture = max(world.textures, key=len)
-    animals = sorted(world.animals, key=OpenCLIPTokenizer().length)[-4:]
-    sizes, places = world.sizes[:1] or ("",), [its.slots for its in RELATIONS.values()]
-    for background, slots, one, other in product(world.backgrounds, places, animals, animals):
-        if one != other:
-            objects = [Object(one, texture, slots[0], sizes[0]), Object(other, texture, slots[1], sizes[0])]
-            scene = Scene(background, tuple(objects))
-            for number, order in product(range(len(template.phrasings)), (objects, objects[::-1])):
-                content = content_of(scene, 0, template, order)._replace(phrasing=number)
-                yield write_caption(content, template).text
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.parametrize("world", ["pug", "pug-sizes"])
-def test_no_template_is_cut_by_any_tokenizer(name, world):
-    texts = list(longest_captions(load_world(world), TEMPLATES[name]))
-    for towers in (TowerConfig("nano"), TowerConfig("nano", tokenizer="open_clip"), TowerConfig("ViT-B-16")):
-        space = text_space(towers, texts)
-        tokenizer = tokenizer_of(towers, space.words)
-        check_uncut(towers, space, texts)
-        assert not tokenizer(texts, space.context + 8)[:, space.context :].any()
-        assert space.context <= 77
 
 
 LONG = replace(RECIPE, phrasings=("really " * 80 + "{objects} {place}",))

@@ -1,6 +1,5 @@
 """The study of remedies for text embeddings: its rows, the share of a lead, its page, and the question of places."""
 
-import csv
 import sys
 from dataclasses import replace
 
@@ -73,7 +72,7 @@ def test_remedies_that_recover_are_told_from_undecided_ones(tmp_path):
     text = {row[0]: row[held.header.index("text embedding")] for row in held.rows}
     assert (text["CLIP"][:4], text[SOME][:4], text[ALL]) == ("0.10", "0.30", "–")
     export_remedies(study, records)
-    rows = {row["row"]: row for row in csv.DictReader((tmp_path / "remedies.csv").open())}
+    rows = {row["row"]: row for row in read_rows(tmp_path / "remedies.csv")}
     assert float(rows[SOME]["share"]) == pytest.approx(share)
     assert rows[NONE]["outcome"] == UNDECIDED
 
@@ -109,7 +108,7 @@ def test_only_embeddings_with_separate_places_tell_which_object_is_left(kind, bi
 def test_probes_of_the_spatial_grid_read_every_layer_and_captions_state_the_relation(tmp_path):
     given = ["--splits", "spatial", "--rows", SOME, "--upper", SOME, "--steps", "2", "--workers", "1", "--out", "out"]
     command = [sys.executable, str(ROOT / "studies/text_embeddings.py"), "--preset", "smoke", *given]
-    done = run_here(command, tmp_path, figures=False)
+    done = run_here(command, tmp_path, page=False)
     assert done.returncode == 0, done.stderr
     rows = read_rows(tmp_path / "out" / "bits.csv")
     read = {(row["part"], row["layer"], row["read"]) for row in rows if row["measure"] == "bits"}

@@ -40,7 +40,7 @@ def process(command: list[str], folder: Path) -> None:
     end_with_parent()
     rank = os.environ["RANK"]
     (folder / f"{rank}.pid").write_text(str(os.getpid()))
-    done = run_here(command, folder)
+    done = run_here(command, folder, figures=False)
     (folder / f"{rank}.txt").write_text(f"{done.returncode}\n{done.stdout}{done.stderr}")
     if done.returncode:
         os._exit(done.returncode)  # the agent keeps a function's process until all are done

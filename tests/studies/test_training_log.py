@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -16,9 +17,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, HistoryRow
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.curves import RunCurve, training_curves
-from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import evaluates_after, sample_accuracy
 from menagerie.studies.runs.results import read_result
@@ -81,44 +80,50 @@ def test_the_log_has_a_row_for_every_step(undisturbed):
     assert ((table["validation"][[99, 129]] >= 0) & (table["validation"][[99, 129]] <= 1)).all()
 
 
-@pytest.mark.parametrize("execution", [{"grad_checkpointing": True}, {"loaders": 2}])
-def test_loaders_and_checkpointed_blocks_change_no_byte_of_a_run(execution, job_in, undisturbed, tmp_path):
-    job = job_in(tmp_path, **execution)
+def test_validations_loaders_and_checkpointed_blocks_change_no_byte_of_a_run(job_in, undisturbed, tmp_path):
+    """Validations change their own column of the log."""
+    job = job_in(tmp_path, grad_checkpointing=True, loaders=2, validate_every=7)
     run_cell(job, lambda step: None)
     assert job.id == undisturbed.id
-    assert log_of(job) == log_of(undisturbed)
     assert made(job) == made(undisturbed)
+    mine, theirs = read_training(job.folder), read_training(undisturbed.folder)
+    assert all(np.array_equal(mine[name], theirs[name]) for name in ("step", "loss", "learning_rate"))
+    assert np.flatnonzero(~np.isnan(mine["validation"])).tolist() == [*range(6, 130, 7), 129]
+    assert mine["validation"][-1] == theirs["validation"][-1]
 
 
-@pytest.mark.parametrize(("error", "last"), [(Stopped, 37), (Stopped, 100), (RuntimeError, 117)])
-def test_a_run_that_was_stopped_has_each_step_once(error, last, job_in, undisturbed, tmp_path):
-    job = job_in(tmp_path)
-    stop_at(job, last, error)
-    run_cell(job, lambda step: None)
-    assert log_of(job) == log_of(undisturbed)
-    assert made(job) == made(undisturbed)
-
-
-def test_rows_that_a_killed_process_left_are_written_anew(job_in, undisturbed, tmp_path):
-    """Rows after the last saved state, and a line cut short."""
-    job = job_in(tmp_path)
+@pytest.fixture(scope="module")
+def stopped(job_in, tmp_path_factory):
+    """A run that was stopped, killed while it wrote a row, stopped just after a state was saved, and that failed."""
+    log = ("tensorboard",) if find_spec("tensorboard") else ()
+    job = job_in(tmp_path_factory.mktemp("stopped"), log=log)
     stop_at(job, 37)
     with (job.folder / FILE).open("a") as file:
         file.write("38,9.9,0.001,,1.0,0.5\n39,9.9,0.0")
     assert read_training(job.folder)["step"].tolist() == list(range(1, 39))
+    stop_at(job, 100)
+    stop_at(job, 117, RuntimeError)  # it goes on from step 100
     run_cell(job, lambda step: None)
-    assert log_of(job) == log_of(undisturbed)
+    return job
 
 
-def test_more_validations_change_nothing_but_their_column(job_in, undisturbed, tmp_path):
-    job = job_in(tmp_path, validate_every=7)
-    assert job.cell.id == undisturbed.cell.id
-    run_cell(job, lambda step: None)
-    assert made(job) == made(undisturbed)
-    mine, theirs = read_training(job.folder), read_training(undisturbed.folder)
-    assert np.array_equal(mine["loss"], theirs["loss"])
-    assert np.flatnonzero(~np.isnan(mine["validation"])).tolist() == [*range(6, 130, 7), 129]
-    assert mine["validation"][-1] == theirs["validation"][-1]
+def test_a_run_that_was_stopped_has_each_step_once(stopped, undisturbed):
+    assert log_of(stopped) == log_of(undisturbed)
+    assert made(stopped) == made(undisturbed)
+
+
+def test_tensorboard_has_every_point_once(stopped):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard here")
+    (folder,) = (stopped.out / "tensorboard").iterdir()
+    assert folder.name.startswith("clip-50-pairs-0-negatives-seed-0")
+    found = events.EventAccumulator(str(folder), size_guidance={events.SCALARS: 0})
+    found.Reload()
+    table = read_training(stopped.folder)
+    for name in COLUMNS[1:]:
+        seen = ~np.isnan(table[name])
+        points = found.Scalars(name)
+        assert [point.step for point in points] == table["step"][seen].tolist()
+        assert [point.value for point in points] == pytest.approx(table[name][seen], rel=1e-3)
 
 
 def test_validations_are_few_and_never_in_the_shared_phase():
@@ -227,44 +232,11 @@ def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason,
     assert (job.ended, read_result(job.folder)) == (True, None)
 
 
-def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tmp_path):
-    (tmp_path / "bad.py").write_text(BAD)
-    good = job_in(tmp_path)
-    good = replace(good, cell=replace(good.cell, recipe=replace(RECIPE, steps=1)))
-    bad = replace(good, cell=replace(good.cell, model=f"{tmp_path}/bad.py:Score"))
-    ended = []
-    for _ in range(2):
-        dispatch.run_jobs([bad, good], Cluster(), 1, tmp_path, ended.append)
-    assert sorted(ended, key=lambda job: job is good) == [bad] * 2 + [good] * 2
-    assert read_result(good.folder)
-    assert "Score gives scores that are not finite" in bad.problem
-
-
-def test_tensorboard_has_every_point_once(job_in, tmp_path):
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard here")
-    job = job_in(tmp_path, log=("tensorboard",))
-    stop_at(job, 117, RuntimeError)  # it goes on from step 100
-    run_cell(job, lambda step: None)
-    (folder,) = (tmp_path / "tensorboard").iterdir()
-    assert folder.name.startswith("clip-50-pairs-0-negatives-seed-0")
-    found = events.EventAccumulator(str(folder), size_guidance={events.SCALARS: 0})
-    found.Reload()
-    table = read_training(job.folder)
-    for name in COLUMNS[1:]:
-        seen = ~np.isnan(table[name])
-        points = found.Scalars(name)
-        assert [point.step for point in points] == table["step"][seen].tolist()
-        assert [point.value for point in points] == pytest.approx(table[name][seen], rel=1e-3)
-
-
 def test_a_study_logs_to_tensorboard_if_asked(tmp_path):
     pytest.importorskip("tensorboard", reason="no tensorboard here")
-    command = [*GRID, *QUICK, "--models", "clip", "--steps", "30", "--log", "tensorboard", "--out", "runs/l"]
-    succeed(command, tmp_path, figures=False)
+    command = [*GRID, *QUICK, "--models", "clip", "--steps", "3", "--log", "tensorboard", "--out", "runs/l"]
+    succeed(command, tmp_path, page=False)
     assert len(list(tmp_path.glob("runs/l/tensorboard/*/events*"))) == 1
-    (file,) = tmp_path.glob(f"runs/l/cells/*/{FILE}")
-    assert len(file.read_text().splitlines()) == 31
-    assert "How they trained" in (tmp_path / "runs/l/report.html").read_text()
     again = succeed([*command, "--log", "--validate-every", "5"], tmp_path, page=False)  # neither decides results
     assert "1 of them finished before" in again.stdout
 

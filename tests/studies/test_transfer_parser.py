@@ -12,10 +12,11 @@ from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.checks import check_study
-from menagerie.studies.frame.run import run_study as run_study
+from menagerie.studies.frame.run import run_study
 from menagerie.studies.scoring.benchmark_piece import VERSION, benchmark_piece, subject_of
 from menagerie.studies.scoring.models import parse_models
 from menagerie.studies.transfer import Transfer
+from tests.command import no_figures
 from tests.helpers.benchmark_files import make_sugarcrepe, write_json
 from tests.helpers.chat_service import ChatService, Request, Sent, written
 
@@ -39,7 +40,8 @@ def run(folder, **options):
     """The scores of one command, and its results."""
     study = Transfer(models=("mine.py:Mine",), benchmarks=("sugarcrepe",), out=folder / "out", **options)
     check_study(study)
-    run_study(study, folder / "out")
+    with no_figures():
+        run_study(study, folder / "out")
     (result,) = map(json.loads, (folder / "out/results.jsonl").read_text().splitlines())
     with (folder / "out/pieces" / result["id"] / "scores.csv").open(newline="") as file:
         return [row["scores"] for row in csv.DictReader(file)], result

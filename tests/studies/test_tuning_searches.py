@@ -1,12 +1,12 @@
 """What tuning draws, and what failures leave: plans whose runs take no time."""
 
-import csv
 import json
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 
+import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
@@ -18,10 +18,12 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Facts, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_figures import ByModel
+from menagerie.studies.frame.sampling import value_to_share
+from menagerie.studies.frame.search_figures import ByModel, Parallel, parallels
 from menagerie.studies.pages.tune import Searched, search_rows
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.tune import Tune
+from tests.command import read_rows
 
 SMALL = replace(
     tune.PRESETS["smoke"],
@@ -79,7 +81,8 @@ def drawn(searched):
 
 def test_a_trial_that_diverges_is_left_out_with_its_reason(tmp_path):
     """The others go on; it is nobody's best, and what TPE draws later knows of it."""
-    (its,) = folder(tmp_path, lambda arm: arm.cell.recipe.learning_rate > 3e-3).run(SMALL)
+    records = folder(tmp_path, lambda arm: arm.cell.recipe.learning_rate > 3e-3)
+    (its,) = records.run(SMALL)
     failed = [row for row in its.rows if row["learning_rate"] > 3e-3]
     assert 0 < len(failed) < len(its.rows) == 7
     assert all((row["validation"] is None) == (row in failed) for row in its.rows)
@@ -87,20 +90,14 @@ def test_a_trial_that_diverges_is_left_out_with_its_reason(tmp_path):
     assert {number for number, why in its.failures.items() if why} == {row["trial"] for row in failed}
     assert set(its.means).isdisjoint(row["trial"] for row in failed)
     assert its.chosen[0].params["learning_rate"] <= 3e-3
-
-
-def test_what_came_out_is_written(tmp_path):
-    records = folder(tmp_path, lambda arm: arm.cell.recipe.learning_rate > 3e-3)
-    (its,) = records.run(SMALL)
     SMALL.export(records)
-    written = list(csv.DictReader((tmp_path / "trials.csv").open()))
-    assert [row["validation"] == "" for row in written] == [row["validation"] is None for row in its.rows]
+    written = read_rows(tmp_path / "trials.csv")
+    assert [row["validation"] == "" for row in written] == [row in failed for row in its.rows]
     best = read_tuned(str(tmp_path / "best.json"), ["clip"])["clip"]
     assert best.fields["learning_rate"] == its.chosen[0].params["learning_rate"]
     parts = list(SMALL.page(records))
     assert f"clip: trial {its.chosen[0].number} is best, with {100 * its.chosen[1]:.1f} %" in parts[0].text
-    failures = next(part.facts for part in parts if isinstance(part, Facts))
-    assert len(failures) == sum(row["validation"] is None for row in its.rows)
+    assert len(next(part.facts for part in parts if isinstance(part, Facts))) == len(failed)
 
 
 def test_best_is_not_written_before_it_is_known(tmp_path):
@@ -141,7 +138,7 @@ def test_a_model_all_of_whose_trials_fail_is_named_and_the_others_have_their_rec
     with pytest.raises(UserError, match="every trial of clip failed"):
         study.export(records)
     assert set(read_tuned(str(tmp_path / "best.json"), ["clip", "negclip"])) == {"negclip"}
-    assert len(list(csv.DictReader((tmp_path / "trials.csv").open()))) == 4
+    assert len(read_rows(tmp_path / "trials.csv")) == 4
     said = next(part.text for part in study.page(records) if isinstance(part, Sentence))
     assert said == "clip: every trial failed."
 
@@ -154,21 +151,15 @@ def test_a_trial_of_too_many_parameters_is_pruned_with_its_reason(tmp_path):
     assert len(its.failures) == 3
 
 
-@pytest.mark.parametrize("stops", [(1,), (6, 1), (3, 3, 3)])
-def test_the_same_is_drawn_however_often_it_is_stopped(stops, tmp_path):
+def test_the_same_is_drawn_however_often_it_is_stopped(tmp_path):
     """In a search's first points, after them, in the second model's search, and in further seeds."""
     study = replace(SMALL, models=("clip", "negclip"))
     records = folder(tmp_path / "a")
-    for most in stops:
+    for most in (1, 3, 3, 5):
         records.run(study, most)
     stopped, once = records.run(study), folder(tmp_path / "b").run(study)
     assert drawn(stopped) == drawn(once)
     assert len({json.dumps(trial.params) for trial in once[0].trials}) == 7
-
-
-def test_every_model_gets_the_same_first_trials(tmp_path):
-    clip, negclip = folder(tmp_path).run(replace(SMALL, models=("clip", "negclip")))
-    assert [trial.params for trial in clip.trials[:4]] == [trial.params for trial in negclip.trials[:4]]
 
 
 def test_a_folder_goes_on_with_further_models_and_seeds(tmp_path):
@@ -259,10 +250,6 @@ def test_a_space_and_an_objective_of_a_users_own(tmp_path):
     assert (side.y, side.accuracies) == ("Errors of the worse seed", False)
     drawn = {trial: value for _, trial, value in side.series["a trial, its first seed"][1]}
     assert drawn == {trial.number: trial.values[0] for trial in its.trials}
-    said = " ".join(str(vars(part)) for part in parts if not isinstance(part, ByModel))
-    assert "Errors of the worse seed" in said
-    assert "chance" not in said
-    assert "accuracy" not in said
 
 
 def test_columns_are_those_of_all_models():
@@ -276,3 +263,30 @@ def test_columns_are_those_of_all_models():
     both = [Searched(name, [trial], {}, {}, 0, True) for name, trial in (("a", plain), ("b", own))]
     assert [row["options"] for row in search_rows(both)] == [{}, {"width": 3}]
     assert "options" not in search_rows(both[:1])[0]
+
+
+SPACE = {
+    "learning_rate": FloatDistribution(1e-4, 1e-2, log=True),
+    "warmup": IntDistribution(20, 40),
+    "architecture": CategoricalDistribution(("nano", "$\\micro{$")),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("learning_rate", 1e-3, 0.5),
+        ("learning_rate", 1e-2, 1.0),
+        ("warmup", 25, 0.25),
+        ("architecture", "nano", 0.25),
+        ("architecture", "$\\micro{$", 0.75),
+    ],
+)
+def test_a_value_lies_where_its_parameter_says(name, value, expected):
+    assert value_to_share(SPACE[name], value) == pytest.approx(expected)
+
+
+def test_without_trials_there_is_an_empty_figure():
+    for trials in ([], [optuna.trial.create_trial(value=0.5)]):
+        Parallel("p", trials, (0.0, 1.0)).figure().canvas.draw()
+    assert parallels({"none": []}, {})[0].figure().axes
