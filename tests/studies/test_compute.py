@@ -3,9 +3,9 @@
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
+from menagerie.models.training.state import StateFile, copy_state
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
@@ -26,11 +27,12 @@ from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import count_steps
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.pages.compute import DASH, BudgetLine, BudgetResult, budget_outcome
+from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch
+from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, reach_branch, trunk_key
 from menagerie.studies.runs.train import run_cell
-from tests.command import ROOT, read_rows, run_here, succeed
+from tests.command import ROOT, WAIT_SECONDS, read_rows, run_here, succeed
 from tests.grid_cells import cell_output
 
 COMPUTE = [
@@ -160,17 +162,22 @@ def made(job):
     return cell_output(job.folder, timed=3)
 
 
-def trained(job, stop_at=None):
-    """The steps that a run took."""
+def trained(job, stop_at=None, also=lambda step: None):
+    """The steps that a run took; `also` is called with each, and with 0 while the run waits for another one."""
     seen = []
 
     def report(step):
-        seen.append(step)
+        if step:
+            seen.append(step)
+        also(step)
         if step == stop_at:
             raise Stopped
 
-    with pytest.raises(Stopped) if stop_at else nullcontext():
+    if stop_at is None:
         run_cell(job, report)
+    else:
+        with pytest.raises(Stopped):
+            run_cell(job, report)
     return seen
 
 
@@ -207,6 +214,44 @@ def test_a_longer_run_that_goes_on_from_a_shorter_one_has_the_same_bytes(jobs_in
         read_result(short.folder)
     assert alone[0][1] != alone[1][1]
     assert read_result(long.folder)["provenance"]["step_cpu_seconds"] > 0
+
+
+def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp_path, monkeypatch):
+    """Of three lengths at once, the second wants to keep its state just then. When the third wants to keep its own, the
+    second is still at it, and the third waits."""
+    short, long = jobs_in(tmp_path / "run")
+    recipe = replace(long.cell.recipe, steps=15, single_object_phase=4 / 15)
+    middle = replace(long, cell=replace(long.cell, recipe=recipe))
+    before = replace(middle, out=tmp_path / "before")
+    trained(before, 13)
+    source = StateFile(branch_states(before)[12], trunk_key(middle.cell))
+    copy_state(source, StateFile(middle.folder / STATE, middle.id))
+    trained(short)
+    assert list(branch_states(long)) == [8]
+    middle_waits, middle_keeps, long_waits = Event(), Event(), Event()
+    of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
+
+    def take_over(*_):
+        if of_middle.ident is None:
+            of_middle.start()
+            assert middle_waits.wait(WAIT_SECONDS)
+
+    def keep_late(job, *state):
+        if job is middle:
+            middle_keeps.set()
+            assert long_waits.wait(WAIT_SECONDS)
+        keep_branch(job, *state)
+
+    monkeypatch.setattr(shared, "take_over_states", take_over)
+    monkeypatch.setattr(shared, "keep_branch", keep_late)
+    monkeypatch.setattr(shared, "POLL_SECONDS", 0.01)
+    assert trained(long, also=lambda step: middle_keeps.wait(WAIT_SECONDS) if step else long_waits.set()) == list(
+        range(9, 21)
+    )
+    of_middle.join()
+    assert long_waits.is_set()
+    assert made(long) == alone[1]
+    assert list(branch_states(long)) == [16]
 
 
 def test_a_run_may_be_stopped_before_and_after_its_branch(jobs_in, alone, tmp_path):
