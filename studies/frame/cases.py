@@ -120,13 +120,14 @@ def cases_with_scores(records: Records) -> list[dict[str, Any]]:
 def sample_cases(runs: tuple[tuple[str, TestedCell], ...]) -> list[dict[str, Any]]:
     """Choose swaps evenly over the tests of one split. Each has its image, both captions, and the scores of each
     model."""
-    texts = ["subset", "scene", "caption", "negative"]
+    texts, source = ["subset", "scene", "caption", "negative"], runs[0][1]
+    tests = read_split(source.split).subsets.keys() - {"validation"}  # runs may be tested on other splits, too
     frames = {}
-    for name, source in runs:
-        frame = read_predictions(source.folder)
-        swaps = frame[(frame["task"] == "swap") & (frame["subset"] != "validation")]
+    for name, run in runs:
+        frame = read_predictions(run.folder)
+        swaps = frame[(frame["task"] == "swap") & frame["subset"].isin(tests)]
         frames[name] = swaps.drop_duplicates(texts).set_index(texts)
-    first, source = next(iter(frames.values())), runs[0][1]
+    first = next(iter(frames.values()))
     chosen = [first.index[len(first) * (2 * i + 1) // (2 * SAMPLES)] for i in range(min(SAMPLES, len(first)))]
     uris = scene_uris(source, [scene for _, scene, *_ in chosen])
     return [
