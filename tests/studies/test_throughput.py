@@ -1,23 +1,34 @@
 """The measurements run and report what they could not measure; what is counted is what formulas say."""
 
+import math
 import sys
 from itertools import count
 
 import pytest
 import torch
 
-from menagerie.envs.slots import LAYOUT_SLOTS
-from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.training.batch_loss import batch_pixels
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
-from menagerie.studies.analysis.part_costs import TowerRow, build_row, distinct_captions, multiplications
-from menagerie.studies.analysis.peers import Peers, open_clip_optimizer, open_clip_step, paired_clips, scoring_part
-from menagerie.studies.analysis.scale import Scale, count_step, fit_costs, step_cost
-from menagerie.studies.analysis.step_stages import timed_step
+from menagerie.studies.analysis.step_times import (
+    Peers,
+    multiplications,
+    new_scorer,
+    open_clip_optimizer,
+    open_clip_step,
+    open_clip_twin,
+    scoring_peer,
+    timed_step,
+)
 from tests.command import ROOT, run, succeed
 from tests.models.conftest import spatial  # noqa: F401, a fixture
 from tests.models.test_precision import RECIPE, built
+
+SMALL = ["--architecture", "nano", "--world", "tiny", "--resolution", "32", "--batch", "4", "--rounds", "2"]
 
 
 def throughput(folder, *arguments):
@@ -36,45 +47,30 @@ def test_rendering_is_compared(tmp_path):
         assert (name in rows) != (refused in result.stdout), name
 
 
-def test_rendering_an_atlas_is_measured(tmp_path):
-    _, total, *parts = throughput(tmp_path, "atlas", "--world", "tiny", "--resolution", "16", "--views", "1")
-    words = total.split()
-    assert int(words[0]) == len(load_world("tiny").animals) * len(LAYOUT_SLOTS)
-    assert float(words[2]) >= 0
-    assert [float(part.split()[-2]) >= 0 for part in parts] == [True] * 3
-
-
 def tower(layers, width, tokens):
     """Multiply-adds of a transformer: four projections, an MLP of four widths, two products of attention."""
     return layers * (12 * width**2 * tokens + 2 * tokens**2 * width)
 
 
 def test_parts_of_clip_are_counted_as_formulas_have_them():
-    captions = distinct_captions(3, 2)
-    images, texts, comparison = multiplications(build_row(TowerRow("clip", "ViT-B-32", 77), 64, captions), captions, 64)
+    caption = Caption("a cat", SceneGraph(("a cat",)))
+    scorer = build_scorer("clip", TowerConfig("ViT-B-32", resolution=64), TextSpace(("a", "cat"), 77), {})
+    texts = scorer.read([caption.text] * 2, [caption.graph] * 2)
+    images, texts, comparison = multiplications(scorer, torch.zeros(2, 3, 64, 64), texts)
     patches = 4 * 3 * 32 * 32 * 768
     assert images == 2 * (patches + tower(12, 768, 5) + 768 * 512)
     assert texts == 2 * (tower(12, 512, 77) + 512 * 512)
     assert comparison == 2 * 2 * 512
 
 
-def test_parts_are_counted_and_timed(tmp_path):
-    options = ["--rows", "clip=nano/20", "oc-clip=nano/20", "--resolution", "32", "--nodes", "2", "--batch", "4"]
-    options += ["--timed", "2", "--repeats", "1"]
-    lines = throughput(tmp_path, "parts", *options)
-    rows = {line.split()[0]: line.split() for line in lines if " nano " in line}
-    assert float(rows["clip"][-2]) == 1.0
-    assert float(rows["oc-clip"][-2]) > 1  # its binding module compares with the texts of all workers
-    assert float(rows["oc-clip"][-1]) > 0
-
-
-def test_training_steps_are_timed(tmp_path):
-    options = ["--models", "clip", "fdt", "--architecture", "nano", "--world", "tiny", "--resolution", "32"]
-    options += ["--batch", "4", "--repeats", "2", "--sizes", "small", "--precision", "float32", "bf16"]
-    lines = throughput(tmp_path, "training", *options)
-    rows = {tuple(line.split()[:2]): [float(cell) for cell in line.split()[2:]] for line in lines[2:6]}
-    assert set(rows) == {(model, precision) for model in ("clip", "fdt") for precision in ("float32", "bf16")}
-    assert all(0 < forward < step for _, forward, step in rows.values())
+def test_steps_of_models_are_timed_by_stages(tmp_path):
+    lines = throughput(tmp_path, "steps", "--models", "clip", "fdt", *SMALL, "--precision", "bf16")
+    rows = {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in lines[3:]}
+    assert list(rows) == ["clip", "fdt"]
+    for *_, images, texts, comparison, update, whole, ratio in rows.values():
+        assert 0 < images + texts + comparison + update < 2 * whole
+        assert ratio > 0
+    assert rows["clip"][-1] == 1
 
 
 @pytest.mark.parametrize("model", ["clip", "oc-clip"])
@@ -86,71 +82,29 @@ def test_a_step_in_stages_is_the_step_of_training(model, spatial):  # noqa: F811
         torch.testing.assert_close(weight, other.get_parameter(name), atol=1e-5, rtol=1e-4)
 
 
-def test_parts_are_timed_beside_peers(tmp_path):
-    options = ["--architecture", "nano", "--world", "tiny", "--resolution", "32", "--batch", "4", "--repeats", "2"]
-    lines = throughput(tmp_path, "peers", *options)
-    rows = [line.rsplit(maxsplit=5) for line in lines[3:]]
-    assert [row[-1] for row in rows] == ["webdataset", "webdataset", "open_clip", "open_clip"]
-    assert all(float(ours) > 0 and float(peer) > 0 and float(ratio) > 0 for _, ours, peer, ratio, *_ in rows)
+def test_a_step_and_scoring_are_timed_beside_open_clip(tmp_path):
+    rows = [line.rsplit(maxsplit=3) for line in throughput(tmp_path, "peers", *SMALL)[2:]]
+    assert [name.split()[0] for name, *_ in rows] == ["train", "score"]
+    assert all(float(number) > 0 for _, *numbers in rows for number in numbers)
 
 
 def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # noqa: F811
     """Where each text of the batch is right of its image alone."""
     config = Peers(architecture="nano", resolution=32, batch=2)
-    scorer, peer = paired_clips(config, spatial)
-    feed = Feed(spatial, scorer.reader, RECIPE, 0)
+    scorer = new_scorer("clip", config, spatial).train()
+    peer, feed = open_clip_twin(scorer), Feed(spatial, scorer.reader, RECIPE, 0)
     batches = map(feed.__getitem__, count())
     batch = next(one for one in batches if one.targets.same.sum() == len(one.images) and not one.targets.masked.any())
     theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), batch_pixels(scorer, batch), batch.texts)
     torch.testing.assert_close(train_step(scorer, build_optimizer(scorer, RECIPE), batch, RECIPE, 0, 0), theirs)
-    part = scoring_part(config, spatial, 1.0)
-    torch.testing.assert_close(part.ours(0), part.theirs(0), atol=1e-5, rtol=0)
-    assert part.least > 0
-
-
-def test_pairs_in_chunks_are_compared_with_all_at_once(tmp_path):
-    options = ["--models", "oc-clip", "--images", "4", "--resolution", "16"]
-    lines = throughput(tmp_path, "pairs", *options)
-    whole, chunks = (line.split() for line in lines[2:])
-    assert whole[:4] == ["oc-clip", "4", "at", "once"]
-    assert chunks[:4] == ["oc-clip", "4", "in", "chunks"]
-    assert all(float(number) < 1e-5 for number in chunks[-2:])
+    scores = scoring_peer(config, spatial)
+    torch.testing.assert_close(scores.ours(0), scores.theirs(0), atol=1e-5, rtol=0)
 
 
 def test_growth_is_measured_by_exponents(tmp_path):
-    parts = ["sampler", "splits", "batches"]
-    options = ["--rows", "2000", "8000", "--scenes", "240", "300", "--batches", "4", "8", "--parts", *parts]
-    lines = throughput(tmp_path, "growth", *options)
-    lines = [line for line in lines[1:] if line and "exponent" not in line]
-    rows = {line[:42].strip(): [float(cell) for cell in line[42:].split()] for line in lines}
-    assert {"feistel, batch 64: each other, ms", "audit, s", "train on it once, s"} <= rows.keys()
-    assert all(value > 0 for name in ("clip", "oc-clip") for value in rows[f"a step of {name}, ms"][:2])
+    lines = throughput(tmp_path, "growth", "--scenes", "240", "300")
+    rows = {line[:32].strip(): line[32:].split() for line in lines[2:]}
+    assert list(rows) == ["plan", "make", "open it and compose its images", "train on it once", "audit"]
+    for first, second, exponent in rows.values():
+        assert float(exponent) == pytest.approx(math.log(float(second) / float(first)) / math.log(300 / 240), abs=0.1)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_long_training_is_foreseen_from_short_ones(tmp_path):
-    options = ["--fit", "nano/32/2", "nano/32/4", "--check", "nano/32/8", "--row", "clip=nano/16", "--repeats", "1"]
-    options += ["--world", "tiny", "--resolution", "32", "--images", "1000", "--epochs", "2", "--batch", "8"]
-    options += ["--devices", "1", "2"]
-    lines = throughput(tmp_path, "scale", *options)
-    assert "not fitted" in lines[4]
-    assert "250 steps of 8" in lines[5]
-    one, two = ([float(cell) for cell in line.split()] for line in lines[-2:])
-    assert two[2] <= one[2]
-    assert one[3] == 0
-
-
-def test_a_line_is_fitted_to_operations_and_seconds():
-    assert fit_costs([(n, 0.25 + n / 1e9) for n in (1e8, 3e9, 2e10)]) == pytest.approx((0.25, 1e9))
-    assert fit_costs([(1e8, 1.0), (1e9, 11.0)])[0] == 0.0  # no constant below 0
-
-
-def test_devices_share_images_and_compare_with_all_texts():
-    config = Scale(row="clip=nano/16", batch=64, resolution=32)
-    row = TowerRow("clip", "nano", 16)
-    counted = count_step(row, 32)
-    one, two = step_cost(config, counted, 1), step_cost(config, counted, 2)
-    weights = sum(weight.numel() for weight in build_row(row, 32, distinct_captions(2, 32)).parameters())
-    assert one.sent == 0
-    assert two.operations == one.operations / 2
-    assert two.sent == 4 * (2 * weights + 64 * 32) / 2
