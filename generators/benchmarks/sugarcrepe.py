@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Outcome, Scores, true_above
+from menagerie.generators.benchmarks.benchmark import Outcome, Scores, texts_chosen
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.sources.kept_out import COCO, file_numbers
@@ -65,7 +65,7 @@ def read_sugarcrepe_pp(path: Path, part: str) -> Iterator[Record]:
 
 def both_above(scores: Scores) -> Outcome:
     """Whether both of two true texts score higher than a false one; the neutral accuracy breaks ties at random."""
-    return true_above(scores, 2)
+    return texts_chosen(scores, 2)
 
 
 BENCHMARK_SUGARCREPE_PP = benchmark_of_files(

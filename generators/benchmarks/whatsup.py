@@ -7,11 +7,10 @@ caption and its opposite. Officially the first of equal scores wins."""
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import prod
 from operator import attrgetter
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, all_right, first_of_best, summarise
 from menagerie.generators.benchmarks.photographs import (
     ItemBenchmark,
     Photograph,
@@ -44,11 +43,6 @@ class WhatsUp(ItemBenchmark):
                 own = [all_right(its) for key, its in sets.items() if key.startswith(f"{task} ")]
                 found[f"{task} {kind}"] = summarise(own)
         return found
-
-
-def all_right(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcome of a set of images, which is right if all are."""
-    return Outcome(prod(o.official for o in outcomes), prod(o.neutral for o in outcomes), any(o.tied for o in outcomes))
 
 
 def pair_of(item: Item) -> str:

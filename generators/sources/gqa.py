@@ -5,31 +5,24 @@ The file is one object that maps an image's number to its objects, with their na
 
 from functools import partial
 
-from menagerie.generators.sources.annotated import Annotations, RefusalCounts, relation_or_objects
+from menagerie.generators.sources.annotated import AnnotatedPhotographs, Annotations, RefusalCounts, relation_or_objects
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceSpec
 from menagerie.generators.sources.rows import FileRow, read_entries
-from menagerie.generators.sources.visual_genome import FOLDERS, IMAGE_DATA, GenomePhotographs
+from menagerie.generators.sources.visual_genome import FOLDERS, IMAGE_DATA, genome_photographs
 
 GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 
 
-class GQA(GenomePhotographs):
-    """Photographs with captions from GQA: `GQA(place)` gives one relation per caption, or up to three objects of an
-    image without relations.
+def open_gqa(place: Place) -> AnnotatedPhotographs:
+    """Photographs with one relation per caption, or up to three objects of an image without relations.
 
     OC-CLIP's paper doesn't mention attributes in these captions, but its graphs have them in their nodes. So by default
     a phrase has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
     """
-
-    folders, empty = (IMAGES, *FOLDERS), "no objects"
-
-    def __init__(self, place: Place) -> None:
-        """Read the file; raises for missing images and for entries in another form."""
-        recipe = place.recipe(tuple(SOURCE.recipes))
-        entries = ((entry.place, entry) for entry in read_entries(place.path(GRAPHS), dict))
-        read = partial(gqa_annotations, attributes=recipe == "attributes")
-        super().__init__("GQA", place, entries, read, relation_or_objects)
+    read = partial(gqa_annotations, attributes=place.recipe(tuple(SOURCE.recipes)) == "attributes")
+    entries = ((entry.place, entry) for entry in read_entries(place.path(GRAPHS), dict))
+    return genome_photographs("GQA", place, entries, read, relation_or_objects, "no objects", (IMAGES, *FOLDERS))
 
 
 def gqa_annotations(entry: FileRow, refused: RefusalCounts, attributes: bool) -> Annotations:
@@ -47,7 +40,7 @@ def gqa_annotations(entry: FileRow, refused: RefusalCounts, attributes: bool) ->
 
 SOURCE = SourceSpec(
     name="gqa",
-    open=GQA,
+    open=open_gqa,
     files=(GRAPHS, IMAGE_DATA),
     images=("gqa", IMAGES, "vg", *FOLDERS),
     image_folders=(IMAGES, *FOLDERS),
