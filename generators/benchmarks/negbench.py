@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
@@ -96,7 +95,7 @@ BENCHMARK_NEGBENCH_RETRIEVAL = benchmark_of_files(
     read_captions_table,
     IMAGES,
     kind=Retrieval,
-    shows=partial(file_numbers, COCO),
+    shows=COCO,
     about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
     source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
     licence="MIT; images: see COCO",

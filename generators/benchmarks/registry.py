@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import Exports, own_module
-from menagerie.generators.sources.kept_out import PhotographId
+from menagerie.generators.sources.kept_out import PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def benchmark_of_files(
     read: Callable[[Path, str], Iterable["Record"]],
     images: str,
     kind: Callable[..., "PhotographBenchmark"],
-    shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | None = None,
+    shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | str = "",
     folders: tuple[str, ...] = (),
     **facts: Any,
 ) -> BenchmarkSpec:
@@ -60,7 +60,8 @@ def benchmark_of_files(
 
     `files` are the annotation files of its parts; `read` gets a file and its part. Images are below the folder
     `images`, or, if not all of it belongs to the benchmark, in its `folders`. `kind` makes the benchmark of its name,
-    `images`, records and `Place`. `shows` gives the photographs of COCO, Visual Genome or Flickr among a file's images.
+    `images`, records and `Place`. `shows` is the collection of all images (COCO, Visual Genome or Flickr), or gives the
+    photographs of collections among a file's images.
     """
 
     def build(place: Place) -> "PhotographBenchmark":
@@ -69,7 +70,8 @@ def benchmark_of_files(
 
     def photographs(path: Path) -> Iterable[PhotographId]:
         part = next(part for part, file in files.items() if PurePath(file).name == path.name)
-        return shows(path, (image.file for record in read(path, part) for image in record.images)) if shows else ()
+        images_of_file = (image.file for record in read(path, part) for image in record.images)
+        return shows(path, images_of_file) if callable(shows) else file_numbers(shows, path, images_of_file)
 
     facts |= {"build": build, "photographs": photographs if shows else None}
     return BenchmarkSpec(name=name, files=tuple(files.values()), images=folders or (images,), **facts)

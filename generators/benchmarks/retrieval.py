@@ -7,7 +7,6 @@ have, has other images, so its figures differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
@@ -126,7 +125,7 @@ BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
     lambda path, part: caption_records((image.file, tuple(image.texts)) for image in read_coco(path)),
     "coco/val2017",
     kind=Retrieval,
-    shows=partial(file_numbers, COCO),
+    shows=COCO,
     about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
     source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
     licence="captions CC BY 4.0; images: Flickr's terms, see COCO",

@@ -20,7 +20,7 @@ from menagerie.generators.benchmarks.photographs import (
     summaries_by_task,
 )
 from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
-from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, file_numbers
+from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME
 from menagerie.generators.sources.rows import read_entries, read_lists
 
 SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
@@ -97,7 +97,7 @@ def spatial_questions(
         read,
         images,
         kind=partial(ItemBenchmark, rules=first_of_best, figures=("macro over one object and two", "micro")),
-        shows=partial(file_numbers, collection),
+        shows=collection,
         about="a true caption of where objects are in a photograph, and its opposite",
         source=SOURCE,
         licence="MIT; images: see COCO and Visual Genome",

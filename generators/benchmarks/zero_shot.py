@@ -12,16 +12,14 @@ ImageNet-AO (Abbasi et al. 2023) has pictures of objects with unusual attributes
 The layout of its files isn't known for sure; here they are in folders named "attribute_object".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
-from menagerie.generators.benchmarks.class_folders import folder_classes, folders_in, read_list
-from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
+from menagerie.generators.benchmarks.class_folders import SLOT, folder_classes, folders_in, known_templates, read_list
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall, task_of
 from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, summaries_by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
@@ -140,24 +138,19 @@ AO_FOLDER = "imagenet_ao/images"
 def build_ao(place: Place) -> ZeroShot:
     """Build ImageNet-AO. It is a `ZeroShot`, because each picture is compared with all compositions, which are too many
     to list in every record."""
-    records = tuple(composition_records(place.only(AO_FOLDER)))
+    root, records = place.only(AO_FOLDER), list[Record]()
+    for folder in folders_in(root):
+        attribute, _, obj = folder.name.partition("_")
+        if not obj:
+            raise UserError(f"{folder.name!r} in {root} isn't called attribute_object; take it away")
+        name = f"{attribute} {obj.replace('_', ' ')}"
+        files = (f"{folder.name}/{file}" for file in class_images(folder))
+        records += [Record(file, "", (Photograph(file),), (name,), name) for file in files]
     classes = {record.cluster: record.cluster for record in records}
     if len(classes) < 2:
         raise UserError(f"imagenet-ao has {len(classes)} compositions, and choosing needs 2; get it again")
-    return ZeroShot("imagenet-ao", AO_FOLDER, [ImageSet("", records, classes, (f"a photo of a {SLOT}",))], place)
-
-
-def composition_records(folder: Path) -> Iterator[Record]:
-    """Yield the pictures with their compositions, such as "red cat", from the names of their folders."""
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}; get ImageNet-AO")
-    for path in sorted(path for path in folder.iterdir() if not is_system_file(path.name)):
-        attribute, _, obj = path.name.partition("_")
-        if not path.is_dir() or not obj:
-            raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
-        name = f"{attribute} {obj.replace('_', ' ')}"
-        for file in class_images(path):
-            yield Record(f"{path.name}/{file}", "", (Photograph(f"{path.name}/{file}"),), (name,), name)
+    images = ImageSet("", tuple(records), classes, (f"a photo of a {SLOT}",))
+    return ZeroShot("imagenet-ao", AO_FOLDER, [images], place)
 
 
 BENCHMARK_IMAGENET_AO = BenchmarkSpec(

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.class_folders import read_list
-from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, clip_names, known_templates
+from menagerie.generators.benchmarks.class_folders import AS_THEY_ARE, clip_names, known_templates, read_list
 from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
