@@ -22,7 +22,7 @@ from pathlib import Path
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.benchmark import Outcome, Scores, Summary, texts_chosen
 from menagerie.generators.benchmarks.photographs import Box, ItemBenchmark, Photograph, Record
-from menagerie.generators.benchmarks.registry import benchmark_of_files
+from menagerie.generators.benchmarks.registry import benchmark_of_files, facts
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.rows import FileRow, read_entries
 
@@ -68,38 +68,14 @@ class VGRelation(ItemBenchmark):
         return [summary for name, summary in tasks.items() if name not in excluded]
 
 
-aro_benchmark = partial(
-    benchmark_of_files,
-    read=read_aro,
-    images="aro/images",
-    shows=VISUAL_GENOME,
-    source="github.com/mertyg/vision-language-models-are-bows (links in dataset_zoo/aro_datasets.py)",
-    licence="MIT; images: Visual Genome, CC BY 4.0",
-)
+aro_benchmark = partial(benchmark_of_files, read=read_aro, images="aro/images", shows=VISUAL_GENOME)
 BENCHMARK_VG_ATTRIBUTION = aro_benchmark(
-    "vg-attribution",
-    {"attributes": "aro/visual_genome_attribution.json"},
-    kind=VGAttribution,
-    counts={"all": 28748},
-    about="two objects and their attributes, exchanged in the false caption",
-    published={"CLIP ViT-B/32, OpenAI": {"macro over attributes": 63.2}},
+    "vg-attribution", {"attributes": "aro/visual_genome_attribution.json"}, kind=VGAttribution
 )
-BENCHMARK_VG_RELATION = aro_benchmark(
-    "vg-relation",
-    {"objects": "aro/visual_genome_relation.json"},
-    kind=VGRelation,
-    counts={"all": 23937},
-    about="two objects and their relation, exchanged in the false caption",
-    published={"CLIP ViT-B/32, OpenAI": {"macro over relations": 59.9}},
-)
+BENCHMARK_VG_RELATION = aro_benchmark("vg-relation", {"objects": "aro/visual_genome_relation.json"}, kind=VGRelation)
 
 
-SUGARCREPE = {
-    **{"add_att": 692, "add_obj": 2062},
-    **{"replace_att": 788, "replace_obj": 1652, "replace_rel": 1406},
-    **{"swap_att": 666, "swap_obj": 245},
-}
-SUGARCREPE_PP = {name: count for name, count in SUGARCREPE.items() if not name.startswith("add")}
+SUGARCREPE, SUGARCREPE_PP = (facts(name)["counts"] for name in ("sugarcrepe", "sugarcrepe-pp"))
 IMAGES = "coco/val2017"
 
 
@@ -127,29 +103,16 @@ BENCHMARK_SUGARCREPE = sugarcrepe(
     {name: f"sugarcrepe/{name}.json" for name in SUGARCREPE},
     read_sugarcrepe,
     kind=partial(ItemBenchmark, figures=("micro", "macro")),
-    about="captions with an attribute (att), an object (obj) or a relation (rel) added, replaced or swapped",
-    source="github.com/RAIVNLab/sugar-crepe (data/*.json); images: cocodataset.org, 2017 Val images",
-    licence="MIT; images: Flickr's terms, see COCO",
-    counts=SUGARCREPE,
 )
 BENCHMARK_SUGARCREPE_PP = sugarcrepe(
     "sugarcrepe-pp",
     {name: f"sugarcrepe_pp/{name}.json" for name in SUGARCREPE_PP},
     read_sugarcrepe_pp,
     kind=partial(ItemBenchmark, rules=both_above, figures=("micro", "macro"), true_texts=2),
-    about="two captions that say the same, and one of nearly the same words that doesn't",
-    source="github.com/Sri-Harsha/scpp (data/*.json); images: cocodataset.org, 2017 Val images",
-    licence="CC BY 4.0; images: Flickr's terms, see COCO",
-    counts=SUGARCREPE_PP,
 )
 
 
-VALSE = {
-    **{"existence": 505, "plurals": 851},
-    **{"counting-hard": 868, "counting-small-quant": 900, "counting-adversarial": 691},
-    **{"relations": 535, "action-replacement": 648, "actant-swap": 949},
-    **{"coreference-standard": 708, "coreference-hard": 104, "foil-it": 943},
-}
+VALSE = facts("valse")["counts"]
 VOTES = 2  # of three annotators
 VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's photographs
 
@@ -178,8 +141,4 @@ BENCHMARK_VALSE = benchmark_of_files(
     "valse/images",
     kind=partial(ItemBenchmark, figures=("macro", "micro")),
     shows=valse_photographs,
-    about="existence, plurals, numbers, relations, actions or coreference, changed in the false caption",
-    source="github.com/Heidelberg-NLP/VALSE (data/*.json); images: Visual7W, COCO 2014 and 2017, SWiG, VisDial",
-    licence="MIT; images: as of each set",
-    counts=VALSE,
 )

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from menagerie.generators.benchmarks.benchmark import (
     FOUR_WAY_RULES,
@@ -66,12 +65,9 @@ class FourWay(ItemBenchmark):
         return {name: summarise(found[name]) for name in (*RULES, *sorted(found.keys() - set(RULES)))}
 
 
-def four_way(
-    name: str, file: str, read: Callable[[Path, str], Iterable[Record]], count: int, **facts: Any
-) -> BenchmarkSpec:
-    """The spec of a benchmark with `count` four-way items, whose images are in the folder `images` of its own."""
-    facts |= {"kind": FourWay, "counts": dict.fromkeys(RULES, count)}
-    return benchmark_of_files(name, {"": file}, read, f"{name}/images", **facts)
+def four_way(name: str, file: str, read: Callable[[Path, str], Iterable[Record]], shows: str = "") -> BenchmarkSpec:
+    """The spec of a benchmark of four-way items, whose images are in the folder `images` of its own."""
+    return benchmark_of_files(name, {"": file}, read, f"{name}/images", FourWay, shows)
 
 
 def read_four(
@@ -98,40 +94,18 @@ BENCHMARK_WINOGROUND = four_way(
     "winoground",
     "winoground/examples.jsonl",
     partial(read_four, images=("image_0", "image_1"), texts=("caption_0", "caption_1"), tags=TAGS, ending=".png"),
-    400,
-    about="two images and two captions of the same words in another order",
-    source="huggingface.co/datasets/facebook/winoground (data/examples.jsonl, images.zip), once its terms are accepted",
-    licence="Meta's research licence; not to be passed on",
 )
 BENCHMARK_COLORSWAP = four_way(
     "colorswap",
     "colorswap/test.json",
     partial(read_four, images=("image_1", "image_2"), texts=("caption_1", "caption_2")),
-    300,
-    about="two images and two captions in which colours have changed places",
-    source="github.com/Top34051/colorswap (test.json, images.zip), or huggingface.co/datasets/stanfordnlp/colorswap",
-    licence="MIT",
 )
 BENCHMARK_BIVLC = four_way(
     "bivlc",
     "bivlc/test.jsonl",
     partial(read_four, images=("image", "negative_image"), texts=("caption", "negative_caption"), tags=("type",)),
-    2933,
-    about="a photograph and a generated image with their captions, of which each is the other's hard negative",
-    source="huggingface.co/datasets/imirandam/BiVLC (parquet)",
-    licence="MIT; images: Flickr's terms, see COCO",
-    published={"CLIP ViT-B/32, OpenAI": {"text": 75.8, "image": 52.4, "group": 49.1}},
 )
-BENCHMARK_COLA = four_way(
-    "cola",
-    "cola/COLA_multiobjects_matching_benchmark.json",
-    read_cola,
-    210,
-    about="two photographs whose objects have each other's attributes, and a caption of each",
-    source="github.com/arijitray1993/COLA (data/, whose addresses name Visual Genome's images)",
-    licence="MIT; images: Visual Genome, CC BY 4.0",
-    shows=VISUAL_GENOME,
-)
+BENCHMARK_COLA = four_way("cola", "cola/COLA_multiobjects_matching_benchmark.json", read_cola, shows=VISUAL_GENOME)
 
 
 MMVP, MMVP_IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
@@ -164,8 +138,4 @@ BENCHMARK_MMVP_VLM = benchmark_of_files(
     read_mmvp,
     MMVP_IMAGES,
     kind=partial(ItemBenchmark, rules=second_of_level, figures=("macro over patterns",)),
-    about="pairs of images that CLIP takes for alike, in nine visual patterns",
-    source="huggingface.co/datasets/MMVP/MMVP_VLM (Questions.csv and the folder of images)",
-    licence="MIT",
-    counts={"all": 135},
 )

@@ -64,16 +64,6 @@ BENCHMARK = benchmark_of_files(
     IMAGES,
     kind=NegBench,
     shows=lambda path, images: file_numbers(COCO, path, images if path.name == Path(FILES["coco"]).name else ()),
-    about="four captions, of which some deny what is shown",
-    source="github.com/m1k2zoo/negbench (links in its README); images of COCO val2017 and VOC2007 in one folder",
-    licence="MIT; images: see COCO and VOC",
-    counts={"coco": 5914, "voc2007": 5031},
-    published={
-        "CLIP ViT-B/32, OpenAI": {
-            **{"coco positive": 69.1, "coco negative": 6.8, "coco hybrid": 39.3},
-            **{"voc2007 positive": 82.6, "voc2007 negative": 3.3, "voc2007 hybrid": 59.0},
-        }
-    },
 )
 
 
@@ -90,13 +80,5 @@ def read_captions_table(path: Path, task: str) -> list[Record]:
 
 
 BENCHMARK_NEGBENCH_RETRIEVAL = benchmark_of_files(
-    "negbench-retrieval",
-    RETRIEVAL_FILES,
-    read_captions_table,
-    IMAGES,
-    kind=Retrieval,
-    shows=COCO,
-    about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
-    source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
-    licence="MIT; images: see COCO",
+    "negbench-retrieval", RETRIEVAL_FILES, read_captions_table, IMAGES, kind=Retrieval, shows=COCO
 )

@@ -25,7 +25,7 @@ from reprlib import repr as shown
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_shuffled
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
+from menagerie.generators.benchmarks.registry import benchmark_of_files, benchmark_spec
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_csv
@@ -87,17 +87,7 @@ def cell(row: FileRow, column: str) -> str:
     return "" if text.lower() == ABSENT else text
 
 
-BENCHMARK_PUG_SPAR = benchmark_of_files(
-    "pug-spar",
-    {"": f"{FOLDER}/labels.csv"},
-    read_spar,
-    FOLDER,
-    kind=PugSpar,
-    about="two animals of a game engine, exchanged in the false caption: by place and by texture",
-    source="github.com/facebookresearch/PUG",
-    licence="CC BY-NC 4.0",
-    counts={"left/right": 9920, "bottom/top": 9920},
-)
+BENCHMARK_PUG_SPAR = benchmark_of_files("pug-spar", {"": f"{FOLDER}/labels.csv"}, read_spar, FOLDER, kind=PugSpar)
 
 
 SPARE, SPARE_FOLDER = "pug_spare/PUG_SPARE.csv", "pug_spare"
@@ -113,16 +103,7 @@ def read_spare(path: Path, part: str) -> Iterator[Record]:
             yield Record(image, world, (Photograph(image),), texts, " + ".join(sorted((a, b))))
 
 
-BENCHMARK_PUG_SPARE = benchmark_of_files(
-    "pug-spare",
-    {"": SPARE},
-    read_spare,
-    SPARE_FOLDER,
-    kind=ItemBenchmark,
-    about="two animals of a game engine, their textures exchanged in the false caption",
-    source="github.com/kdariina/CLIP-not-BoW-unimodally (links in its README)",
-    licence="not stated; not for generative AI",
-)
+BENCHMARK_PUG_SPARE = benchmark_of_files("pug-spare", {"": SPARE}, read_spare, SPARE_FOLDER, kind=ItemBenchmark)
 
 
 NCD_FOLDER = "ncd/images"
@@ -153,12 +134,4 @@ def build_ncd(place: Place) -> ItemBenchmark:
     return ItemBenchmark("ncd", NCD_FOLDER, records, place, figures=())
 
 
-BENCHMARK_NCD = BenchmarkSpec(
-    name="ncd",
-    about="two natural objects in colours of their own or others, which the false caption exchanges",
-    files=(),
-    images=(NCD_FOLDER,),
-    source="github.com/Raphoo/DCSM_Ideal_CLIP (NCD; made of the Natural Colors Dataset of Anwar et al. 2020)",
-    licence="see the Natural Colors Dataset",
-    build=build_ncd,
-)
+BENCHMARK_NCD = benchmark_spec("ncd", build_ncd, (NCD_FOLDER,))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import Exports, own_module
+from menagerie.envs.core.reading import read_toml
 from menagerie.generators.sources.kept_out import PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
 
@@ -46,6 +47,18 @@ class BenchmarkSpec:
     """Published percentages, by model and measure."""
 
 
+def facts(name: str) -> dict[str, Any]:
+    """The fields of a spec that `data/benchmarks.toml` has of a benchmark; none of a user's own."""
+    return read_toml(Path(__file__).parent / "data" / "benchmarks.toml").get(name, {})
+
+
+def benchmark_spec(
+    name: str, build: Callable[[Place], "PhotographBenchmark"], images: tuple[str, ...], **given: Any
+) -> BenchmarkSpec:
+    """The spec of a benchmark that ships: its `facts`, and fields of `BenchmarkSpec`."""
+    return BenchmarkSpec(name=name, build=build, images=images, **({"files": ()} | facts(name) | given))
+
+
 def benchmark_of_files(
     name: str,
     files: Mapping[str, str],
@@ -54,9 +67,8 @@ def benchmark_of_files(
     kind: Callable[..., "PhotographBenchmark"],
     shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | str = "",
     folders: tuple[str, ...] = (),
-    **facts: Any,
 ) -> BenchmarkSpec:
-    """Make the spec of a benchmark from the function that reads the records of an annotation file.
+    """Make the spec of a benchmark that ships from the function that reads the records of an annotation file.
 
     `files` are the annotation files of its parts; `read` gets a file and its part. Images are below the folder
     `images`, or, if not all of it belongs to the benchmark, in its `folders`. `kind` makes the benchmark of its name,
@@ -73,8 +85,8 @@ def benchmark_of_files(
         images_of_file = (image.file for record in read(path, part) for image in record.images)
         return shows(path, images_of_file) if callable(shows) else file_numbers(shows, path, images_of_file)
 
-    facts |= {"build": build, "photographs": photographs if shows else None}
-    return BenchmarkSpec(name=name, files=tuple(files.values()), images=folders or (images,), **facts)
+    given = {"files": tuple(files.values()), "photographs": photographs if shows else None}
+    return benchmark_spec(name, build, folders or (images,), **given)
 
 
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")

@@ -12,7 +12,7 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall
 from menagerie.generators.benchmarks.photographs import Photograph, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files, benchmark_spec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_coco
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
@@ -73,10 +73,8 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     ]
 
 
-def karpathy(
-    name: str, title: str, collection: str, images: str, forms: Sequence[str], count: int, source: str, licence: str
-) -> BenchmarkSpec:
-    """The spec of retrieval on Karpathy's test split of a collection: `count` images in the folder `images`, captions
+def karpathy(name: str, collection: str, images: str, forms: Sequence[str]) -> BenchmarkSpec:
+    """The spec of retrieval on Karpathy's test split of a collection, with images in the folder `images` and captions
     in one of the files `forms`."""
 
     def build(place: Place) -> Retrieval:
@@ -85,39 +83,17 @@ def karpathy(
     def shown(path: Path) -> Iterator[PhotographId]:
         return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
 
-    return BenchmarkSpec(
-        name=name,
-        about=f"which of all captions is an image's, and the other way: Karpathy's test split of {title}",
-        files=(),
-        one_of=tuple(forms),
-        images=(images,),
-        source=f"cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), {source}",
-        licence=licence,
-        build=build,
-        photographs=shown,
-        counts={"all": count},
-    )
+    return benchmark_spec(name, build, (images,), one_of=tuple(forms), photographs=shown)
 
 
 BENCHMARK_RETRIEVAL_COCO = karpathy(
-    "retrieval-coco",
-    "COCO",
-    COCO,
-    "coco/val2014",
-    ("coco/dataset_coco.json", "coco/coco_karpathy_test.json"),
-    5000,
-    "or BLIP's coco_karpathy_test.json; images: cocodataset.org, 2014 Val images",
-    "captions CC BY 4.0; images: Flickr's terms, see COCO",
+    "retrieval-coco", COCO, "coco/val2014", ("coco/dataset_coco.json", "coco/coco_karpathy_test.json")
 )
 BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
     "retrieval-flickr30k",
-    "Flickr30k",
     FLICKR,
     "flickr30k/images",
     ("flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json"),
-    1000,
-    "or BLIP's flickr30k_test.json; images: shannon.cs.illinois.edu/DenotationGraph, by request",
-    "research only; images: Flickr's terms",
 )
 BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
     "retrieval-coco-val2017",
@@ -126,8 +102,4 @@ BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
     "coco/val2017",
     kind=Retrieval,
     shows=COCO,
-    about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
-    source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
-    licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
-    counts={"all": 5000},
 )

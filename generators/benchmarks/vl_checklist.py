@@ -13,7 +13,7 @@ from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, group_by_task, macro
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_lists
@@ -120,13 +120,4 @@ def checklist_photographs(folder: Path) -> Iterator[PhotographId]:
             yield from file_numbers(VISUAL_GENOME, row.file, [image])
 
 
-BENCHMARK = BenchmarkSpec(
-    name="vl-checklist",
-    about="an object, attribute or relation of a photograph against a false one",
-    files=(FOLDER,),
-    images=(IMAGES,),
-    source="github.com/om-ai-lab/VL-CheckList (data/, and images by DATASETS.md)",
-    licence="not stated; images: Visual Genome, SWiG, HAKE",
-    build=build,
-    photographs=checklist_photographs,
-)
+BENCHMARK = benchmark_spec("vl-checklist", build, (IMAGES,), files=(FOLDER,), photographs=checklist_photographs)

@@ -22,7 +22,7 @@ from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
 from menagerie.generators.benchmarks.class_folders import SLOT, folder_classes, folders_in, known_templates, read_list
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall, task_of
 from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, summaries_by_task
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.place import Place
@@ -116,20 +116,7 @@ def read_templates(path: Path) -> list[str]:
     return templates
 
 
-BENCHMARK = BenchmarkSpec(
-    name="zero-shot",
-    about="the class of a photograph, by CLIP's names and templates",
-    files=(),
-    images=(FOLDER,),
-    source="any folders of images by class, such as ImageNet's validation images or torchvision's data sets",
-    licence="as of the images; names and templates MIT (LAION-AI/CLIP_benchmark, mlfoundations/wise-ft)",
-    build=build,
-    sets={
-        **{"imagenet1k": 50_000, "imagenetv2": 10_000, "imagenet_sketch": 50_889},
-        **{"imagenet-a": 7500, "imagenet-r": 30_000, "objectnet": 18_574},
-    },
-    published={"CLIP ViT-B/32, OpenAI": {"imagenet1k acc1": 63.2}},
-)
+BENCHMARK = benchmark_spec("zero-shot", build, (FOLDER,))
 
 
 AO_FOLDER = "imagenet_ao/images"
@@ -153,12 +140,4 @@ def build_ao(place: Place) -> ZeroShot:
     return ZeroShot("imagenet-ao", AO_FOLDER, [images], place)
 
 
-BENCHMARK_IMAGENET_AO = BenchmarkSpec(
-    name="imagenet-ao",
-    about="objects with unusual attributes, against all other compositions",
-    files=(),
-    images=(AO_FOLDER,),
-    source="the authors of Abbasi et al. 2023",
-    licence="not stated",
-    build=build_ao,
-)
+BENCHMARK_IMAGENET_AO = benchmark_spec("imagenet-ao", build_ao, (AO_FOLDER,))
