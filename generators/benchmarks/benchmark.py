@@ -23,8 +23,7 @@ class Item(NamedTuple):
     image are false."""
 
     record: str
-    """Name of the record that the item was made from. Record and task identify an item in every run, so predictions of
-    two runs can be paired."""
+    """Name of its record. Record and task identify an item in every run, so that runs can be paired."""
     task: str
     """The task or category; results are reported per task."""
     images: tuple[int, ...]
@@ -50,8 +49,7 @@ class Outcome(NamedTuple):
     official: float
     """Points by the benchmark's rule, 0 to 1."""
     neutral: float
-    """Probability of being right if ties are broken at random: 1/2 if the true text and a false one tie for the highest
-    score."""
+    """Probability of being right if ties are broken at random: 1/2 if a true text and one false one tie."""
     tied: bool
     """Whether a score that decides the outcome equals another."""
 
@@ -147,8 +145,7 @@ def first_of_shuffled(scores: Scores, record: str) -> Outcome:
 
 
 def apply_rule(rule: Callable[[Scores], Outcome], scores: Scores) -> Outcome:
-    """Apply a rule to an item's scores. If an image has none (its row is NaN), its texts tie, and ties are broken at
-    random, officially too."""
+    """Apply a rule. Texts of an image without scores (NaN) tie, and such ties are broken at random, officially too."""
     silent = np.isnan(scores)
     if not silent.any():
         return rule(scores)
@@ -166,8 +163,7 @@ FOUR_WAY_RULES: Mapping[str, Callable[[Scores], Outcome]] = {
 
 
 def four_way_rules(compares_images: bool) -> Sequence[str]:
-    """Return the rules by which four-way items are scored: of a model whose scores of two images can't be compared, the
-    texts' alone."""
+    """The rules for four-way items: of a model whose scores of two images can't be compared, the texts' alone."""
     return tuple(FOUR_WAY_RULES) if compares_images else ("text",)
 
 

@@ -48,8 +48,7 @@ def read_aro(path: Path, exchanged: str) -> Iterator[Record]:
 
 
 class VGAttribution(ItemBenchmark):
-    """VG-Attribution; tasks are pairs of attributes, of which those with enough records count, as in the official
-    notebook."""
+    """VG-Attribution; tasks are pairs of attributes. The official notebook averages those with enough records."""
 
     figures = ("macro over attributes", "micro")
 

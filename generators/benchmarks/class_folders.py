@@ -67,8 +67,7 @@ def known_templates(name: str) -> Sequence[str]:
 
 
 def class_from_folder(name: str, folder: str) -> str:
-    """Make a class name from a folder's name: with spaces between words or, if CLIP_benchmark knows the set `name`, as
-    it writes class names."""
+    """A class name from a folder's name: with spaces or, in a set of CLIP_benchmark, as it writes class names."""
     key = set_name(name)
     if key in AS_THEY_ARE:
         return folder
@@ -78,8 +77,7 @@ def class_from_folder(name: str, folder: str) -> str:
 
 @cache
 def set_name(name: str) -> str:
-    """CLIP_benchmark's name of a data set, found by letters and digits alone: "eurosat" for "EuroSAT". `name` itself if
-    there is none."""
+    """CLIP_benchmark's name of a data set, by letters and digits alone ("eurosat" for "EuroSAT"); else `name`."""
     keys = (*clip_names()["classes"], *clip_names()["templates"], *VARIANTS)
     known = {"".join(filter(str.isalnum, key)).lower(): key for key in keys}
     return known.get("".join(filter(str.isalnum, name)).lower(), name)
@@ -166,8 +164,7 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def read_list(path: Path) -> list[str]:
-    """The lines of a text file, split at newlines only. Raises if the file is empty or has an empty line before its
-    end."""
+    """The lines of a text file, split at newlines only. Raises if one before its end is empty, or the file is."""
     found = [line.strip() for line in read_foreign_text(path).rstrip().split("\n")]
     if not all(map(is_text, found)):
         raise UserError(f"{path} has an empty line, or none at all; give one for each")

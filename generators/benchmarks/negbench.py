@@ -25,8 +25,7 @@ TEMPLATES = ("positive", "negative", "hybrid")
 
 
 class NegBench(ItemBenchmark):
-    """Multiple choice. Items list the true caption first; officially, of equal scores the first in the file's order
-    wins."""
+    """Multiple choice. Items list the true caption first; officially the first in the file's order wins a tie."""
 
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
         """The tag of each record is the position of its true caption in the file."""
@@ -34,8 +33,7 @@ class NegBench(ItemBenchmark):
         self.places = {record.name: int(record.tags[0]) for record in records}
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Score an item: officially right if no caption before the true one in the file scores as high or higher, and
-        none after it scores higher."""
+        """Officially right if no caption before the true one in the file scores as high, and none after it higher."""
         true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
         official = float((others[:place] < true).all() and (others[place:] <= true).all())
         return texts_chosen(scores)._replace(official=official)

@@ -114,8 +114,7 @@ CAPTION = "A picture of a {} {} and a {} {}"
 
 
 def build_ncd(place: Place) -> ItemBenchmark:
-    """Build the benchmark from all files of the folder; composites with two equal colours are left out. Each order of
-    mention is a task."""
+    """All composites of the folder but those with two equal colours; each order of mention is a task."""
     folder = place.only(NCD_FOLDER)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; make the composites, or name where they are")

@@ -94,8 +94,7 @@ names: Callable[[], tuple[str, ...]] = EXPORTS.names
 
 
 def check_benchmark_name(name: str) -> str:
-    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Doesn't run the
-    file."""
+    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file, not run here; else raise."""
     path, _, attribute = name.rpartition(":")
     if not path:
         return choose("benchmark", name, names())

@@ -52,10 +52,7 @@ def caption_records(captioned: Iterable[CaptionedImage], task: str = "") -> list
 
 
 def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
-    """The images and captions of Karpathy's test split, from the first file in `forms` that exists.
-
-    The forms are his own file of all splits, and BLIP's list of the test split.
-    """
+    """Karpathy's test split, from the first file that exists: his own of all splits, or BLIP's list of this split."""
     path = next((path for path in map(place.path, forms) if path.is_file()), None)
     if path is None:
         raise UserError(f"there is neither {' nor '.join(map(str, map(place.path, forms)))}; get one of them")
@@ -74,8 +71,7 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
 
 
 def karpathy(name: str, collection: str, images: str, forms: Sequence[str]) -> BenchmarkSpec:
-    """The spec of retrieval on Karpathy's test split of a collection, with images in the folder `images` and captions
-    in one of the files `forms`."""
+    """The spec of retrieval on Karpathy's test split of a collection; captions are in one of the files `forms`."""
 
     def build(place: Place) -> Retrieval:
         return Retrieval(name, images, caption_records(karpathy_test(place, forms)), place)

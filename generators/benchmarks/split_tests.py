@@ -15,10 +15,8 @@ from menagerie.generators.storage.dataset import SplitDataset
 
 
 class SplitTests(Benchmark):
-    """A benchmark made of one subset of a split. Image i belongs to record i; counterfactuals' images follow.
-
-    An item's task is one of the choices, or `FOUR_WAY`: an image and its counterfactual with both captions.
-    """
+    """A benchmark made of one subset of a split. Image i belongs to record i; counterfactuals' images follow. An item's
+    task is one of the choices, or `FOUR_WAY`: an image and its counterfactual with both captions."""
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name

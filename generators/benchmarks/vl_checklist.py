@@ -111,8 +111,7 @@ def read_checklist(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Fi
 
 
 def checklist_photographs(folder: Path) -> Iterator[PhotographId]:
-    """Yield the photographs of Visual Genome and COCO in the files that exist; images of SWiG, and most of HAKE's, are
-    in neither collection."""
+    """The photographs of Visual Genome and COCO in existing files; SWiG's, and most of HAKE's, are in neither."""
     for _, row, image in read_checklist(folder, (name for name in FILES if (folder / f"{name}.json").exists())):
         if number := coco_number(image):
             yield number

@@ -91,8 +91,7 @@ def shuffle_at(words: Sequence[str], places: Sequence[int], rng: np.random.Gener
 
 
 def word_orders(name: str, retrieval: BenchmarkSpec) -> BenchmarkSpec:
-    """The spec of a word-order benchmark made from a retrieval benchmark's captions, each of which makes a record, as
-    its first text."""
+    """The spec of a word-order benchmark: each caption of a retrieval benchmark makes a record, as its first text."""
     (images,) = retrieval.images
 
     def build(place: Place) -> ItemBenchmark:

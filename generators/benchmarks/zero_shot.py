@@ -65,8 +65,7 @@ class ZeroShot(MatrixBenchmark):
         return Pool(images.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
 
     def measures_of(self, pool: Pool) -> Sequence[Recall]:
-        """The share of images whose class is the best one and, if there are at least five classes, is among the best
-        five."""
+        """The share of images whose class is the best one and, of five classes or more, is among the best five."""
         return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -123,8 +122,7 @@ AO_FOLDER = "imagenet_ao/images"
 
 
 def build_ao(place: Place) -> ZeroShot:
-    """Build ImageNet-AO. It is a `ZeroShot`, because each picture is compared with all compositions, which are too many
-    to list in every record."""
+    """Build ImageNet-AO as a `ZeroShot`, because there are too many compositions to list in every record."""
     root, records = place.only(AO_FOLDER), list[Record]()
     for folder in folders_in(root):
         attribute, _, obj = folder.name.partition("_")

@@ -102,8 +102,7 @@ def textures(root: Path) -> Labelled:
 
 
 def aircraft(root: Path) -> Labelled:
-    """Read FGVC-Aircraft with its variants as classes: one file lists the classes, another has lines of an image and
-    its class."""
+    """Read FGVC-Aircraft by variants: one file lists the classes, another has lines of an image and its class."""
     folder = root / "fgvc-aircraft-2013b/data"
     classes = read_list(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}

@@ -41,8 +41,7 @@ class ImportSummary(NamedTuple):
 
 @contextmanager
 def scratch_below(root: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the disk of the data root, deleted at the end. The data root needn't exist yet. An
-    error of that disk names the root."""
+    """Yield a temporary folder on the disk of the data root, which needn't exist yet; errors of that disk name it."""
     place = root.absolute()
     there = next(folder for folder in (place, *place.parents) if folder.exists())
     with writing(root), scratch_folder(there) as folder:

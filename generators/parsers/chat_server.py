@@ -163,8 +163,7 @@ class ChatServer:
 
 
 def key_in(variable: str) -> str:
-    """Return the server's key from an environment variable, or "" if `variable` is empty. Raises if the variable holds
-    no key."""
+    """The server's key from an environment variable; "" if `variable` is empty. Raises if the variable holds no key."""
     key = os.environ.get(variable, "").strip()
     if variable and not (key and key.isascii() and key.isprintable()):  # else the error about the header would show it
         raise UserError(f"the environment has no {variable} that is a key, of plain letters in one line; set it")

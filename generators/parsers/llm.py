@@ -76,8 +76,7 @@ def caption_message(caption: str) -> dict[str, str]:
 
 
 def read_graph(text: str) -> SceneGraph:
-    """Read the graph from an answer. Raises `NotAGraph` unless it has one JSON object of the form that the prompt
-    describes, between the marks."""
+    """The graph in an answer. Raises `NotAGraph` unless one JSON object of the prompt's form is between the marks."""
     if len(text) > LONGEST:
         raise NotAGraph(f"too large: an answer of {len(text)} characters")
     inside, closed, _ = text.partition(OPEN)[2].partition(CLOSE)

@@ -131,8 +131,7 @@ class CaptionParser:
                 report(done, len(captions))
 
     def _missing(self, captions: Sequence[str]) -> list[str]:
-        """Load captions from the cache, and return those that it lacks. Forget those to which the server gave no
-        answer: it may give one now."""
+        """Load captions from the cache, and return those that it lacks, also those without an answer before."""
         for caption in captions:
             if caption in self._known and not self._known[caption].answered:
                 del self._known[caption]

@@ -166,8 +166,7 @@ class RefusalCounts(Counter[str]):
         return "" if problem else text
 
     def phrase(self, obj: FileRow, attributes: bool = True) -> str:
-        """An object's name, or the first of several names, after its attributes if they are wanted; empty without a
-        name."""
+        """An object's name (of several the first) after its attributes, if they are wanted; empty without a name."""
         key = "names" if "names" in obj.content else "name"
         names = obj.field(key, str, list)
         called = names[:1] if isinstance(names, list) else [names]

@@ -150,8 +150,7 @@ class CaptionedSubset(Captioned):
     )
 
     def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its counterfactual in this part; -1 if the part doesn't have the
-        counterfactual."""
+        """For each index, that of its counterfactual in this part; -1 if the part lacks it."""
         place = {int(there): here for here, there in enumerate(self.indices)}
         there = self.whole.counterfactual_items(self.there(indices))
         return np.array([place.get(int(item), -1) for item in there], np.int64)

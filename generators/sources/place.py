@@ -37,8 +37,7 @@ class Place:
     allow_missing: bool = False
     """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
     tag: Tagger | None = spacy_tags
-    """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
-    is enough to count records."""
+    """Tags a text's parts of speech, to shuffle words by. With None none are shuffled, enough to count records."""
     kept_out: KeptOut = field(default_factory=KeptOut)
     """Photographs that a source leaves out because tests show them."""
     caption: str = ""

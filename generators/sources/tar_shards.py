@@ -70,8 +70,7 @@ class TarShards(Photographs):
     """The samples in all .tar files of a folder, in the order of the files' names: `TarShards(place)`."""
 
     def __init__(self, place: Place) -> None:
-        """Read all shards, or their indexes if these are saved. Raises for a folder without shards, and for a shard
-        that is cut short."""
+        """Read all shards, or their saved indexes. Raises if there are none, and for a shard that is cut short."""
         place.kept_out.require(FLICKR)
         place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)

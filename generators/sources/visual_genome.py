@@ -1,11 +1,14 @@
-"""Visual Genome: descriptions of regions, and relations of objects (Krishna et al. 2017, "Visual Genome").
+"""Visual Genome: descriptions of regions, and relations of objects (Krishna et al. 2017, "Visual Genome"). And GQA:
+scene graphs of its photographs (Hudson and Manning 2019, "GQA").
 
 The forms of `region_descriptions.json` and `image_data.json` are confirmed. Those of the relation files are from
-memory, so variants are accepted: an object has a "name" or "names", a relation has its objects or their ids.
+memory, so variants are accepted: an object has a "name" or "names", a relation has its objects or their ids. GQA's file
+is one object that maps an image's number to its objects, with their names, attributes and relations.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from menagerie.generators.sources.annotated import (
@@ -144,5 +147,44 @@ SOURCE = SourceSpec(
     recipes={name: files for name, (files, *_) in RECIPES.items()},
     get="homes.cs.washington.edu/~ranjay/visualgenome (images parts 1 and 2, image meta data, region descriptions, "
     "relationships or scene graphs)",
+    licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
+)
+
+
+GQA_GRAPHS, GQA_IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
+
+
+def open_gqa(place: Place) -> AnnotatedPhotographs:
+    """Photographs with one relation per caption, or up to three objects of an image without relations.
+
+    OC-CLIP's paper doesn't mention attributes in these captions, but its graphs have them in their nodes. So by default
+    a phrase has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
+    """
+    read = partial(gqa_annotations, attributes=place.recipe(tuple(SOURCE_GQA.recipes)) == "attributes")
+    entries = ((entry.place, entry) for entry in read_entries(place.path(GQA_GRAPHS), dict))
+    return genome_photographs("GQA", place, entries, read, relation_or_objects, "no objects", (GQA_IMAGES, *FOLDERS))
+
+
+def gqa_annotations(entry: FileRow, refused: RefusalCounts, attributes: bool) -> Annotations:
+    """The objects of an image and their relations."""
+    listed = entry.inside("objects")
+    objects = {key: listed.inside(key) for key in listed.content}
+    phrases = {key: refused.phrase(obj, attributes) for key, obj in objects.items()}
+    related = [
+        (key, refused.clean(relation.field("name", str)), relation.field("object", str))
+        for key, obj in objects.items()
+        for relation in obj.rows("relations")
+    ]
+    return refused.annotations(phrases, related)
+
+
+SOURCE_GQA = SourceSpec(
+    name="gqa",
+    open=open_gqa,
+    files=(GQA_GRAPHS, IMAGE_DATA),
+    images=("gqa", GQA_IMAGES, "vg", *FOLDERS),
+    image_folders=(GQA_IMAGES, *FOLDERS),
+    recipes={"attributes": (), "names": ()},
+    get="cs.stanford.edu/people/dorarad/gqa (scene graphs, images), and image_data.json of Visual Genome",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
 )
