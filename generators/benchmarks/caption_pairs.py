@@ -52,7 +52,7 @@ class VGAttribution(ItemBenchmark):
 
     figures = ("macro over attributes", "micro")
 
-    def averaged_tasks(self, tasks: Mapping[str, Summary]) -> list[Summary]:
+    def tasks_to_average(self, tasks: Mapping[str, Summary]) -> list[Summary]:
         numbers = Counter(item.task for item in self.items)
         return [summary for name, summary in tasks.items() if numbers[name] >= FEWEST]
 
@@ -62,7 +62,7 @@ class VGRelation(ItemBenchmark):
 
     figures = ("macro over relations", "micro")
 
-    def averaged_tasks(self, tasks: Mapping[str, Summary]) -> list[Summary]:
+    def tasks_to_average(self, tasks: Mapping[str, Summary]) -> list[Summary]:
         excluded = set(read_json(EXCLUDED, list[str]))
         return [summary for name, summary in tasks.items() if name not in excluded]
 

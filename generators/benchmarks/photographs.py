@@ -126,10 +126,10 @@ class PhotographBenchmark(Benchmark):
         """The `figures`, or others. To make intervals it is called with some of the items, so `self.items` decides
         which records or tasks count."""
         tasks = summaries_by_task(items, outcomes)
-        means = {"macro": macro(self.averaged_tasks(tasks)), "all": summarise(outcomes)}
+        means = {"macro": macro(self.tasks_to_average(tasks)), "all": summarise(outcomes)}
         return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or tasks
 
-    def averaged_tasks(self, tasks: Mapping[str, Summary]) -> list[Summary]:
+    def tasks_to_average(self, tasks: Mapping[str, Summary]) -> list[Summary]:
         """The tasks that count for the mean over tasks: all, but some benchmarks leave some out."""
         return list(tasks.values())
 
