@@ -19,8 +19,7 @@ from menagerie.generators.captions.templates import Caption
 
 
 class Item(NamedTuple):
-    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; texts that belong with no
-    image are false."""
+    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; others are false."""
 
     record: str
     """Name of its record. Record and task identify an item in every run, so that runs can be paired."""
@@ -117,11 +116,8 @@ def images_chosen(scores: Scores) -> Outcome:
 
 
 def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
-    """Check for two images and two texts whether `texts_chosen` and `images_chosen` hold (Winoground's group score).
-
-    They do if both matching scores are above both others. Chance is 1/6, not 1/16, because the four comparisons share
-    their scores.
-    """
+    """Check for two images and two texts whether `texts_chosen` and `images_chosen` hold (Winoground's group score):
+    both matching scores are above both others. Chance is 1/6, not 1/16, as the four comparisons share their scores."""
     texts, images = texts_chosen(scores), images_chosen(scores)
     group = true_above(scores.diagonal(), scores[:, ::-1].diagonal())
     return group._replace(tied=texts.tied or images.tied)

@@ -59,8 +59,7 @@ class VLCheckList(ItemBenchmark):
         yield f"first {FIRST} of each file, with those left out"
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Object, Attribute and Relation averaged as the authors do, over all records and over each file's first 1000;
-        and the means over files and over records."""
+        """Dimensions averaged as the authors do, of all records and files' first 1000; means over files and records."""
         parts = group_by_task(items, list(zip(items, outcomes, strict=True)))
         whole = {name: summarise([o for _, o in part]) for name, part in parts.items()}
         first = {name: summarise([o for item, o in part if item.record in self.early]) for name, part in parts.items()}
@@ -74,11 +73,8 @@ class VLCheckList(ItemBenchmark):
 
 
 def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
-    """Average files per data set, data sets per kind ("color"), and kinds per dimension.
-
-    Files are grouped into kinds and averaged as in corpus.json and radar.py of the official repository
-    (om-ai-lab/VL-CheckList). That code stops at kinds; the unweighted mean over kinds is ours.
-    """
+    """Average files per data set, data sets per kind ("color"), and kinds per dimension: as corpus.json and radar.py of
+    the official repository (om-ai-lab/VL-CheckList), but their code stops at kinds, and the mean over kinds is ours."""
     tree: dict[str, dict[str, dict[str, list[Summary]]]] = {}
     for name, summary in files.items():
         dimension, kind = name.partition("/")[0], name.rpartition("/")[2].rpartition("_")[2]

@@ -74,11 +74,8 @@ BENCHMARK = benchmark_of_files(
 def spatial_questions(
     name: str, stem: str, images: str, file_name: Callable[[int], str], collection: str
 ) -> BenchmarkSpec:
-    """The spec of a benchmark of questions about two objects and about one, whose mean is the authors' table 1.
-
-    Each has a file with rows of image, true caption and false caption. Rows give an image by its number in
-    `collection`; `file_name` turns the number into the name of the image's file.
-    """
+    """The spec of a benchmark of questions about two objects and about one, whose mean is the authors' table 1. Rows of
+    its files give an image by its number in `collection`, which `file_name` turns into the name of its file."""
     files = {f"{count} object{'s' * (count == 'two')}": f"whatsup/{stem}_{count}_obj.json" for count in ("two", "one")}
 
     def read(path: Path, task: str) -> Iterator[Record]:

@@ -143,8 +143,8 @@ class ChatServer:
 
     def _refusal(self, response: http.client.HTTPResponse) -> Exception:
         """What an answer with an error is to raise: `_Busy` if the request should be repeated."""
-        said, code = " ".join(response.read(LARGEST_ERROR).decode(errors="replace").split()), response.status
-        said = said or "it says no more"
+        code, body = response.status, response.read(LARGEST_ERROR).decode(errors="replace")
+        said = " ".join(body.split()) or "it says no more"
         if code in HOPELESS or code < 400:
             why = HOPELESS.get(code, "it leads elsewhere")
             return UserError(f"the server {self.url} answers {code}, {why}; correct url, model or key ({said})")

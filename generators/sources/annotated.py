@@ -139,8 +139,7 @@ class AnnotatedPhotographs(Photographs):
         yield from (caption.text for its in self.every() for caption in longest_caption(self.recipe, its))
 
     def counts(self) -> dict[str, int]:
-        """Numbers of images, phrases, relations, and "captions": an image's relations if captions state any, else its
-        phrases."""
+        """Numbers of images, phrases, relations, and "captions": relations if captions state any, else phrases."""
         sizes = [(len(its.phrases), len(its.relations)) for its in self.every()]
         phrases, relations = map(sum, zip(*sizes, strict=True))
         captions = phrases if self.recipe is two_regions else sum(stated or named for named, stated in sizes)

@@ -47,11 +47,8 @@ def parse_file(file: Path, parser: str, out: Path, parses: Path, allow_unanswere
 
 
 def captions_in_file(path: Path) -> list[str]:
-    """All captions of a COCO file (.json), or of a text file with one per line, in order.
-
-    White space is normalised, as in training data, and empty lines are skipped. Raises `UserError` for a file without
-    captions, and for a caption that is too long.
-    """
+    """All captions of a COCO file (.json), or of a text file with one per line, in order. White space is normalised, as
+    in training data. Raises `UserError` for a file without captions, and for a caption that is too long."""
     if path.suffix.lower() == ".json":
         from menagerie.generators.sources.coco import read_coco  # late, because it imports torch
 

@@ -18,10 +18,7 @@ from menagerie.envs.core.reading import inside, is_system_file, reading
 
 def find_files(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Which of `names` are files below a folder, each with its spelling on disk (`spellings`); raises for a name that
-    leads outside.
-
-    Each folder is listed once: checking every path by itself takes ten times as long.
-    """
+    leads outside. Each folder is listed once: checking every path by itself takes ten times as long."""
     folders = defaultdict(list)
     for name in names:
         inside(root, name)

@@ -26,8 +26,7 @@ class Place:
     parse: Callable[[str], SceneGraph] = one_node
     """Makes scene graphs of texts that have none; a `CaptionParser` gets all captions of a source at once."""
     folders: Given = field(default_factory=dict)
-    """Folders outside the root, by the path below the root that they replace (`--images FOLDER=PATH`). All folders of a
-    path are searched."""
+    """Folders outside the root, all searched, by the path that they replace below it (`--images FOLDER=PATH`)."""
     squashed: bool = False
     """Whether to squash the whole image to a square; otherwise its central square is taken."""
     interpolation: str = "bicubic"

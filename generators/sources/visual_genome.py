@@ -155,11 +155,8 @@ GQA_GRAPHS, GQA_IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 
 
 def open_gqa(place: Place) -> AnnotatedPhotographs:
-    """Photographs with one relation per caption, or up to three objects of an image without relations.
-
-    OC-CLIP's paper doesn't mention attributes in these captions, but its graphs have them in their nodes. So by default
-    a phrase has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
-    """
+    """Photographs with one relation per caption, or up to three objects of an image without relations. OC-CLIP's graphs
+    have attributes in their nodes, so a phrase has them too; the recipe "names" leaves them out."""
     read = partial(gqa_annotations, attributes=place.recipe(tuple(SOURCE_GQA.recipes)) == "attributes")
     entries = ((entry.place, entry) for entry in read_entries(place.path(GQA_GRAPHS), dict))
     return genome_photographs("GQA", place, entries, read, relation_or_objects, "no objects", (GQA_IMAGES, *FOLDERS))
