@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from menagerie.envs.core.identity import generator
+from menagerie.envs.core.reading import decode_json
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.templates import Caption
@@ -114,8 +115,7 @@ class AnnotatedPhotographs(Photographs):
 
     def annotations(self, index: int) -> Annotations:
         """The phrases and relations of an image."""
-        phrases, relations = json.loads(self.known[index])
-        return Annotations(tuple(phrases), tuple(Relation(*relation) for relation in relations))
+        return decode_json(self.known[index].encode(), self.name, Annotations)
 
     def every(self) -> Iterator[Annotations]:
         """The annotations of all images, in order."""
