@@ -37,8 +37,7 @@ class Captioned(ABC):
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
     """Named masks over all indices, such as "single_object". A sampler may draw from each of these strata."""
     shares: Mapping[str, float] = MappingProxyType({})
-    """The share of each batch that a sampler takes from each stratum; they sum to 1. If empty, all items are drawn with
-    equal probability."""
+    """The share of each batch that a sampler takes from each stratum; they sum to 1. If empty, all are as probable."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -50,15 +49,12 @@ class Captioned(ABC):
 
     @abstractmethod
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """Return one caption for each index. An image may have several: the index and its draw, a seed, decide which
-        one."""
+        """Return one caption for each index. Of several the index and its draw, a seed, decide which one."""
 
     @abstractmethod
     def texts(self) -> Iterator[str]:
-        """Yield the texts that vocabularies and context lengths are made from, possibly more than once.
-
-        They are captions, negatives, and the nodes and predicates of both, but not always all that can be drawn.
-        """
+        """Yield the texts that vocabularies and context lengths are made from, possibly more than once: captions,
+        negatives, and the nodes and predicates of both, but not always all that can be drawn."""
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         """Return `count` lists of one caption for each index: first the result of `captions`, then newly drawn ones."""
@@ -66,28 +62,22 @@ class Captioned(ABC):
         return [self.captions(indices, drawn) for drawn in (draws, *others)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """Return, for each index, a caption that is false of its image, or None if there is none.
-
-        It is made from the caption that `captions` returns for the same index and draw. `kind` is one of
-        `text_negatives`."""
+        """Return, for each index, a caption that is false of its image, or None if there is none. It is made from the
+        one that `captions` returns for the same index and draw. `kind` is one of `text_negatives`."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def false_of(
         self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
     ) -> list[Caption | None]:
-        """Return, for each index, a caption that is false of its image, or None if there is none.
-
-        `captions` has one caption for each index, from a list of `several`; the false one is made from it."""
+        """The same, made from `captions`, which has one caption for each index, from a list of `several`."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Return, for each index, the index of its counterfactual, the image that its negative describes; -1 if it has
-        none."""
+        """Return, for each index, the index of the image that its negative describes; -1 if there is none."""
         return np.full(len(indices), -1, np.int64)
 
     def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """Return the images of the counterfactuals of `indices`, which the negatives describe. Raises if the data has
-        none."""
+        """Return the images that the negatives of `indices` describe. Raises if the data has none."""
         raise UserError(
             f"{self.name} has no counterfactual images, of which its negatives are true; take data that has"
         )

@@ -36,8 +36,7 @@ COLUMNS = (*(name + end for name in COUNTED for end in (HAD, "")), "left_out", "
 
 @dataclass(frozen=True)
 class RecipeScenes:
-    """The training scenes of a recipe, or some of them; of multi-object scenes also those that hide too much to be
-    rendered."""
+    """The training scenes of a recipe, or some of them; also those that hide too much to be rendered."""
 
     recipe: SplitRecipe
     images: int = 0
@@ -141,7 +140,7 @@ def measure_overlap(training: Training, split: Split, subset: str) -> Overlap:
     had = [read_part(part) for part in training.parts]
     facts, texts = (frozenset().union(*(getattr(part, name) for part in had)) for name in ("facts", "texts"))
     facts |= {fact for part in had for scene in part.scenes for fact in split.made_by.own_facts(scene)}
-    images = set_of_images(training.parts, test.world)
+    images = {scene for part in had if part.world == test.world for scene in part.scenes}
     pair_kind = ORDER if split.kind.relational else ARRANGEMENT
     of_kind = {what: {fact for fact in test.facts if fact[0] == what} for what in (COMPOSITION, PAIR, pair_kind)}
     tested = [*of_kind.values(), test.texts, {*test.scenes}]
@@ -158,8 +157,7 @@ def measure_overlap(training: Training, split: Split, subset: str) -> Overlap:
 def unseen_scenes(
     split: Split, subset: str, facts: frozenset[Fact], scenes: Sequence[Scene]
 ) -> Callable[[Scene], bool]:
-    """Return a function that says of a scene whether a training with these facts and scenes lacks what `subset` says
-    that training lacks."""
+    """Whether, of a scene, a training with these facts and scenes lacks what `subset` says that training lacks."""
     if subset.startswith(HELD_OUT):
         rules = recorded_rules(split.recipe, split.vocabulary)
         known = [rule for rule in rules if any(map(rule.matches, scenes))]
@@ -185,12 +183,6 @@ def chosen_images(seed: int, total: int, images: int) -> list[int]:
 def read_part(part: RecipeScenes | FileScenes) -> Scenes:
     """Return what a part of a training shows."""
     return part.read()
-
-
-@lru_cache(maxsize=4)
-def set_of_images(parts: tuple[RecipeScenes | FileScenes, ...], world: str) -> frozenset[Scene]:
-    """The scenes of a world that training had."""
-    return frozenset(scene for part in map(read_part, parts) if part.world == world for scene in part.scenes)
 
 
 def read_scenes(split: Split, subset: str) -> Scenes:

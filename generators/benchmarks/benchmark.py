@@ -19,12 +19,10 @@ from menagerie.generators.captions.templates import Caption
 
 
 class Item(NamedTuple):
-    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; texts that belong with no
-    image are false."""
+    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; others are false."""
 
     record: str
-    """Name of the record that the item was made from. Record and task identify an item in every run, so predictions of
-    two runs can be paired."""
+    """Name of its record. Record and task identify an item in every run, so that runs can be paired."""
     task: str
     """The task or category; results are reported per task."""
     images: tuple[int, ...]
@@ -50,8 +48,7 @@ class Outcome(NamedTuple):
     official: float
     """Points by the benchmark's rule, 0 to 1."""
     neutral: float
-    """Probability of being right if ties are broken at random: 1/2 if the true text and a false one tie for the highest
-    score."""
+    """Probability of being right if ties are broken at random: 1/2 if a true text and one false one tie."""
     tied: bool
     """Whether a score that decides the outcome equals another."""
 
@@ -88,31 +85,28 @@ class Benchmark(ABC):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item. The default is the rule of most benchmarks; some override it."""
-        return texts_chosen(scores)
+        return texts_chosen(scores, item.true)
 
 
-def texts_chosen(scores: Scores) -> Outcome:
-    """Check whether each image's own text scores strictly higher than all other texts. For two images this is
-    Winoground's text score; for one image it is a choice between the texts."""
-    k = len(scores)
-    matching = scores[np.arange(k), np.arange(k)]
-    best = scores.max(1)
-    winners = (scores == best[:, None]).sum(1)
-    right = matching == best
-    return Outcome(
-        official=float((right & (winners == 1)).all()),
-        neutral=float(np.prod(np.where(right, 1 / winners, 0.0))),
-        tied=bool((right & (winners > 1)).any()),
-    )
+def texts_chosen(scores: Scores, true: int = 1) -> Outcome:
+    """Check whether each image's own texts, `true` of them from text i on, all score strictly higher than all others.
+    For two images this is Winoground's text score; for one image it is a choice between the texts."""
+    own = [slice(image, image + true) for image in range(len(scores))]
+    return all_right([true_above(row[its], np.delete(row, its)) for row, its in zip(scores, own, strict=True)])
 
 
-def true_above(scores: Scores, true: int) -> Outcome:
-    """Check for one image whether its first `true` texts all score strictly higher than all other texts."""
-    owned, others = scores[0, :true], scores[0, true:]
-    level = owned.min()
-    ties = int((owned == level).sum()), int((others == level).sum())
-    neutral = 0.0 if others.max() > level else 1 / math.comb(sum(ties), ties[0])
-    return Outcome(float(level > others.max()), neutral, bool(ties[1] and others.max() == level))
+def true_above(true: Float[np.ndarray, " t"], false: Float[np.ndarray, " f"]) -> Outcome:
+    """Check whether all true scores are strictly higher than all false ones."""
+    level, highest = true.min(), false.max(initial=-math.inf)
+    ties = int((true == level).sum()), int((false == level).sum())
+    neutral = 0.0 if highest > level else 1 / math.comb(sum(ties), ties[0])
+    return Outcome(float(level > highest), neutral, bool(highest == level))
+
+
+def all_right(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of several comparisons together, which is right if all are."""
+    official, neutral, tied = zip(*outcomes, strict=True)
+    return Outcome(math.prod(official), math.prod(neutral), any(tied))
 
 
 def images_chosen(scores: Scores) -> Outcome:
@@ -122,17 +116,11 @@ def images_chosen(scores: Scores) -> Outcome:
 
 
 def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
-    """Check for two images and two texts whether `texts_chosen` and `images_chosen` hold (Winoground's group score).
-
-    They do if both matching scores are above both others. Chance is 1/6, not 1/16, because the four comparisons share
-    their scores.
-    """
+    """Check for two images and two texts whether `texts_chosen` and `images_chosen` hold (Winoground's group score):
+    both matching scores are above both others. Chance is 1/6, not 1/16, as the four comparisons share their scores."""
     texts, images = texts_chosen(scores), images_chosen(scores)
-    matching, crossed = scores.diagonal(), scores[:, ::-1].diagonal()
-    level = matching.min()
-    orders = math.comb(int((matching == level).sum() + (crossed == level).sum()), int((matching == level).sum()))
-    neutral = 0.0 if crossed.max() > level else 1 / orders
-    return Outcome(texts.official * images.official, neutral, texts.tied or images.tied)
+    group = true_above(scores.diagonal(), scores[:, ::-1].diagonal())
+    return group._replace(tied=texts.tied or images.tied)
 
 
 def first_of_best(scores: Scores) -> Outcome:
@@ -153,8 +141,7 @@ def first_of_shuffled(scores: Scores, record: str) -> Outcome:
 
 
 def apply_rule(rule: Callable[[Scores], Outcome], scores: Scores) -> Outcome:
-    """Apply a rule to an item's scores. If an image has none (its row is NaN), its texts tie, and ties are broken at
-    random, officially too."""
+    """Apply a rule. Texts of an image without scores (NaN) tie, and such ties are broken at random, officially too."""
     silent = np.isnan(scores)
     if not silent.any():
         return rule(scores)
@@ -172,8 +159,7 @@ FOUR_WAY_RULES: Mapping[str, Callable[[Scores], Outcome]] = {
 
 
 def four_way_rules(compares_images: bool) -> Sequence[str]:
-    """Return the rules by which four-way items are scored: of a model whose scores of two images can't be compared, the
-    texts' alone."""
+    """The rules for four-way items: of a model whose scores of two images can't be compared, the texts' alone."""
     return tuple(FOUR_WAY_RULES) if compares_images else ("text",)
 
 

@@ -1,19 +1,104 @@
-"""Finds the class that each folder in a set of images stands for.
+"""Class names and templates of image sets, and the class that each folder in a set stands for.
 
-A folder is recognised by its name: the class's name or number, WordNet's id, a code (`known_classes.py`), or an entry
-of the set's `classes.txt`. Its place in the alphabet is never used; an unknown folder is refused by name.
+A folder is recognised by its name: the class's name or number, WordNet's id, a code, or an entry of the set's
+`classes.txt`. Its place in the alphabet is never used; an unknown folder is refused by name.
+
+Known sets go by CLIP_benchmark's names. `data/classes.json` has CLIP's class names and templates. `data/folders.json`
+has the names of class folders that aren't class names (WordNet's ids, codes of countries, words of the set's own), the
+class names of ImageNet's variants, and the folders that a set's test leaves out.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from reprlib import repr as shown
+from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_system_file
-from menagerie.generators.benchmarks.known_classes import Classes, class_from_folder, known_classes, normalize_name
+from menagerie.envs.core.reading import is_system_file, read_json
 from menagerie.generators.sources.folders import spellings
 from menagerie.generators.sources.rows import is_text, read_foreign_text
+
+DATA = Path(__file__).parent / "data"
+SLOT = "{c}"
+TEMPLATES = (f"a photo of a {SLOT}.",)
+IMAGENET = "imagenet1k"
+# Sets that have another set's classes.
+SAME = dict.fromkeys(("imagenetv2", "imagenet_sketch", "imagenet1k-unverified", "imagenet-w"), IMAGENET)
+# Sets that use ImageNet's templates.
+VARIANTS = (*SAME, "imagenet-a", "imagenet-r", "imagenet-o", "objectnet")
+# Class numbers that aren't positions in the list of names: fer2013.csv counts sad, surprised, neutral from 4.
+ORDERS = {"fer2013": (0, 1, 2, 3, 5, 6, 4)}
+AS_THEY_ARE = ("cifar100",)  # sets whose class names CLIP_benchmark leaves unchanged, with underscores
+
+
+class Classes(NamedTuple):
+    """The classes of a set, and how its folders name them."""
+
+    names: Sequence[str]
+    places: Mapping[str, int]
+    """Class index by folder name, as `normalize_name` writes it."""
+    others: frozenset[str]
+    """Folders that the set's test leaves out, as `normalize_name` writes them."""
+
+
+@cache
+def known_classes(name: str) -> Classes | None:
+    """The classes of the set called `name`; None if its class names aren't known."""
+    key, listed = SAME.get(set_name(name), set_name(name)), read_json(DATA / "folders.json")
+    names = clip_names()["classes"].get(key) or listed["names"].get(key)
+    if not names:
+        return None
+    places = {str(number): place for number, place in enumerate(ORDERS.get(key, range(len(names))))}
+    places |= {
+        normalize_name(class_name): place for place, class_name in enumerate(names) if names.count(class_name) == 1
+    }
+    places |= {normalize_name(folder): place for place, folder in enumerate(listed["folders"].get(key, ()))}
+    others = frozenset(map(normalize_name, listed["others"].get(key, ())))
+    return Classes(names, places, others)
+
+
+def known_templates(name: str) -> Sequence[str]:
+    """CLIP's templates for the set called `name`; a plain one for other sets."""
+    key = set_name(name)
+    return clip_names()["templates"].get(IMAGENET if key in VARIANTS else key, TEMPLATES)
+
+
+def class_from_folder(name: str, folder: str) -> str:
+    """A class name from a folder's name: with spaces or, in a set of CLIP_benchmark, as it writes class names."""
+    key = set_name(name)
+    if key in AS_THEY_ARE:
+        return folder
+    folder = normalize("NFC", folder)
+    return " ".join(folder.replace("_", " ").split()) if key in clip_names()["templates"] else with_spaces(folder)
+
+
+@cache
+def set_name(name: str) -> str:
+    """CLIP_benchmark's name of a data set, by letters and digits alone ("eurosat" for "EuroSAT"); else `name`."""
+    keys = (*clip_names()["classes"], *clip_names()["templates"], *VARIANTS)
+    known = {"".join(filter(str.isalnum, key)).lower(): key for key in keys}
+    return known.get("".join(filter(str.isalnum, name)).lower(), name)
+
+
+def with_spaces(name: str) -> str:
+    """A folder's name with spaces between words."""
+    return " ".join(re.split(r"[\s_-]+", name)).strip()
+
+
+def normalize_name(name: str) -> str:
+    """A name normalised for comparison: lower-case words, numbers without leading zeros."""
+    words = with_spaces(name).lower()
+    return str(int(words)) if words.isdecimal() and words.isascii() else words
+
+
+@cache
+def clip_names() -> dict[str, Any]:
+    """CLIP's class names and templates, as CLIP_benchmark lists them."""
+    return read_json(DATA / "classes.json")
+
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
@@ -79,8 +164,7 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def read_list(path: Path) -> list[str]:
-    """The lines of a text file, split at newlines only. Raises if the file is empty or has an empty line before its
-    end."""
+    """The lines of a text file, split at newlines only. Raises if one before its end is empty, or the file is."""
     found = [line.strip() for line in read_foreign_text(path).rstrip().split("\n")]
     if not all(map(is_text, found)):
         raise UserError(f"{path} has an empty line, or none at all; give one for each")

@@ -80,18 +80,8 @@ clevr_bind = partial(
     files={task: f"{FOLDER}/{file}" for task, (file, _) in (TABLES | RELATIONS).items()},
     images=FOLDER,
     folders=tuple(dict.fromkeys(f"{FOLDER}/{images}" for _, images in (TABLES | RELATIONS).values())),
-    source="github.com/marthaflinderslewis/clip-binding",
-    licence="BSD-3",
 )
-BENCHMARK = clevr_bind(
-    "clevr-bind",
-    read=read_clevr_bind,
-    kind=ClevrBind,
-    about="colours, shapes and relations of one or two simple objects, five captions each",
-)
+BENCHMARK = clevr_bind("clevr-bind", read=read_clevr_bind, kind=ClevrBind)
 BENCHMARK_CLEVR_BIND_PROMPTED = clevr_bind(
-    "clevr-bind-prompted",
-    read=partial(read_clevr_bind, prompt=PROMPT),
-    kind=ClevrBind,
-    about="colours, shapes and relations of one or two simple objects, five captions each behind CLIP's prompt",
+    "clevr-bind-prompted", read=partial(read_clevr_bind, prompt=PROMPT), kind=ClevrBind
 )

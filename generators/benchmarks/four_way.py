@@ -12,19 +12,32 @@ Each record becomes three items, one under each rule of `FOUR_WAY_RULES`: text (
 - Cola (Ray et al. 2023), multi-object setting: two photographs of Visual Genome, with attributes of two objects
   swapped. The authors' accuracy is the image score. The single-object setting, whose score is a mean average precision,
   isn't implemented.
+
+MMVP-VLM (Tong et al. 2024) has pairs of images that CLIP confuses, each with a statement, in nine visual patterns. The
+authors' code checks for each statement whether it prefers its image, and counts a pair as right if both do. It picks
+the second image unless the first has more than half of the softmax: on a tie the first statement is wrong and the
+second right. Folders follow that code (scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY_RULES, Item, Outcome, Summary, summarise
+from menagerie.generators.benchmarks.benchmark import (
+    FOUR_WAY_RULES,
+    Item,
+    Outcome,
+    Scores,
+    Summary,
+    images_chosen,
+    summarise,
+)
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
 from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
-from menagerie.generators.sources.kept_out import VISUAL_GENOME, file_numbers
+from menagerie.generators.sources.kept_out import VISUAL_GENOME
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.rows import FileRow, is_text, read_entries, read_json_lines, read_lists
+from menagerie.generators.sources.rows import is_text, read_csv, read_entries, read_json_lines, read_lists
 
 RULES = tuple(FOUR_WAY_RULES)
 TAGS = ("collapsed_tag", "secondary_tag")
@@ -52,83 +65,77 @@ class FourWay(ItemBenchmark):
         return {name: summarise(found[name]) for name in (*RULES, *sorted(found.keys() - set(RULES)))}
 
 
-def four_way(
-    name: str, file: str, read: Callable[[Path, str], Iterable[Record]], count: int, **facts: Any
-) -> BenchmarkSpec:
-    """The spec of a benchmark with `count` four-way items, whose images are in the folder `images` of its own."""
-    facts |= {"kind": FourWay, "counts": dict.fromkeys(RULES, count)}
-    return benchmark_of_files(name, {"": file}, read, f"{name}/images", **facts)
+def four_way(name: str, file: str, read: Callable[[Path, str], Iterable[Record]], shows: str = "") -> BenchmarkSpec:
+    """The spec of a benchmark of four-way items, whose images are in the folder `images` of its own."""
+    return benchmark_of_files(name, {"": file}, read, f"{name}/images", FourWay, shows)
 
 
-def four_way_record(
-    row: FileRow, name: object, images: Iterable[str], texts: tuple[str | int, str | int], tags: tuple[str, ...] = ()
-) -> Record:
-    """Make a record of two images' files, and two texts by their keys."""
-    return Record(str(name), "", tuple(map(Photograph, images)), tuple(map(row.text, texts)), tags=tags)
-
-
-def read_winoground(path: Path, part: str) -> Iterator[Record]:
-    for entry in read_json_lines(path):
-        images = (f"{entry.text(key)}.png" for key in ("image_0", "image_1"))
-        tags = tuple(tag for key in TAGS if is_text(tag := entry.content.get(key)))
-        yield four_way_record(entry, entry.field("id", int), images, ("caption_0", "caption_1"), tags)
-
-
-def read_colorswap(path: Path, part: str) -> Iterator[Record]:
-    """Yield the records; paths of images begin with their folder on the hub."""
-    for entry in read_entries(path, list):
-        images = (entry.text(key).removeprefix("images/") for key in ("image_1", "image_2"))
-        yield four_way_record(entry, entry.field("id", int), images, ("caption_1", "caption_2"))
-
-
-def read_bivlc(path: Path, part: str) -> Iterator[Record]:
-    """Yield the records; the file gives no names, so a record's name is its position."""
-    for number, entry in enumerate(read_json_lines(path)):
-        images = (entry.text(key).removeprefix("images/") for key in ("image", "negative_image"))
-        yield four_way_record(entry, number, images, ("caption", "negative_caption"), (entry.text("type"),))
+def read_four(
+    path: Path, part: str, images: Sequence[str], texts: Sequence[str], tags: Sequence[str] = (), ending: str = ""
+) -> Iterator[Record]:
+    """Yield the records, whose images, texts and tags are under some keys; a record without an id is called by its
+    position. Names of images may begin with their folder on the hub, and may lack their `ending`. Tags of `TAGS` may be
+    missing."""
+    for number, row in enumerate(read_json_lines(path) if path.suffix == ".jsonl" else read_entries(path, list)):
+        files = (f"{row.text(key).removeprefix('images/')}{ending}" for key in images)
+        name = row.field("id", int) if "id" in row.content else number
+        known = tuple(row.text(key) for key in tags if key not in TAGS or is_text(row.content.get(key)))
+        yield Record(str(name), "", tuple(map(Photograph, files)), tuple(map(row.text, texts)), tags=known)
 
 
 def read_cola(path: Path, part: str) -> Iterator[Record]:
     """Yield the records; the names of files are the last parts of the images' addresses."""
     for row in read_lists(path, 4):
-        yield four_way_record(row, row.place, (row.file_name(0), row.file_name(2)), (1, 3))
+        images = (Photograph(row.file_name(0)), Photograph(row.file_name(2)))
+        yield Record(row.place, "", images, (row.text(1), row.text(3)))
 
 
 BENCHMARK_WINOGROUND = four_way(
     "winoground",
     "winoground/examples.jsonl",
-    read_winoground,
-    400,
-    about="two images and two captions of the same words in another order",
-    source="huggingface.co/datasets/facebook/winoground (data/examples.jsonl, images.zip), once its terms are accepted",
-    licence="Meta's research licence; not to be passed on",
+    partial(read_four, images=("image_0", "image_1"), texts=("caption_0", "caption_1"), tags=TAGS, ending=".png"),
 )
 BENCHMARK_COLORSWAP = four_way(
     "colorswap",
     "colorswap/test.json",
-    read_colorswap,
-    300,
-    about="two images and two captions in which colours have changed places",
-    source="github.com/Top34051/colorswap (test.json, images.zip), or huggingface.co/datasets/stanfordnlp/colorswap",
-    licence="MIT",
+    partial(read_four, images=("image_1", "image_2"), texts=("caption_1", "caption_2")),
 )
 BENCHMARK_BIVLC = four_way(
     "bivlc",
     "bivlc/test.jsonl",
-    read_bivlc,
-    2933,
-    about="a photograph and a generated image with their captions, of which each is the other's hard negative",
-    source="huggingface.co/datasets/imirandam/BiVLC (parquet)",
-    licence="MIT; images: Flickr's terms, see COCO",
-    published={"CLIP ViT-B/32, OpenAI": {"text": 75.8, "image": 52.4, "group": 49.1}},
+    partial(read_four, images=("image", "negative_image"), texts=("caption", "negative_caption"), tags=("type",)),
 )
-BENCHMARK_COLA = four_way(
-    "cola",
-    "cola/COLA_multiobjects_matching_benchmark.json",
-    read_cola,
-    210,
-    about="two photographs whose objects have each other's attributes, and a caption of each",
-    source="github.com/arijitray1993/COLA (data/, whose addresses name Visual Genome's images)",
-    licence="MIT; images: Visual Genome, CC BY 4.0",
-    shows=partial(file_numbers, VISUAL_GENOME),
+BENCHMARK_COLA = four_way("cola", "cola/COLA_multiobjects_matching_benchmark.json", read_cola, shows=VISUAL_GENOME)
+
+
+MMVP, MMVP_IMAGES = "mmvp_vlm/Questions.csv", "mmvp_vlm/MLLM_VLM Images"
+NUMBER, PATTERN, STATEMENT = "Question ID", "Type", "Statement"
+PROMPT = "a photo of "
+MOST = 10**6
+
+
+def second_of_level(scores: Scores) -> Outcome:
+    """Whether each text prefers its image; officially the second image wins a tie."""
+    (a, b), (c, d) = scores
+    return images_chosen(scores)._replace(official=float(a > c and d >= b))
+
+
+def read_mmvp(path: Path, part: str) -> Iterator[Record]:
+    """Yield the records: two successive lines make a pair, and each visual pattern is a task of 15 pairs."""
+    rows = read_csv(path, (NUMBER, PATTERN, STATEMENT))
+    for first, second in zip_longest(rows[::2], rows[1::2]):
+        if second is None or first.text(PATTERN) != second.text(PATTERN):
+            raise first.error(f"has no partner of its {PATTERN!r} in the next")
+        numbers = [row.whole_number(NUMBER, MOST) for row in (first, second)]
+        images = tuple(Photograph(f"{first.text(PATTERN)}/{number}.jpg") for number in numbers)
+        texts = tuple(PROMPT + row.text(STATEMENT) for row in (first, second))
+        yield Record(" ".join(map(str, numbers)), first.text(PATTERN), images, texts)
+
+
+BENCHMARK_MMVP_VLM = benchmark_of_files(
+    "mmvp-vlm",
+    {"": MMVP},
+    read_mmvp,
+    MMVP_IMAGES,
+    kind=partial(ItemBenchmark, rules=second_of_level, figures=("macro over patterns",)),
 )

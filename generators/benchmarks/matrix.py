@@ -119,8 +119,7 @@ class MatrixBenchmark(PhotographBenchmark):
         yield from (repr(text.text) for text in self.texts)
 
     def reworded(self, texts: Mapping[Caption, Caption]) -> "MatrixBenchmark":
-        """A copy in which `texts` maps each text to another. Texts that become empty are dropped, and so are queries
-        without a true candidate left."""
+        """A copy in which `texts` maps each text to another, without empty texts and queries without a true one."""
         made = copy(self)
         made.pools = [reword_pool(pool, texts) for pool in self.pools]
         return made

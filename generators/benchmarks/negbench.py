@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
@@ -26,8 +25,7 @@ TEMPLATES = ("positive", "negative", "hybrid")
 
 
 class NegBench(ItemBenchmark):
-    """Multiple choice. Items list the true caption first; officially, of equal scores the first in the file's order
-    wins."""
+    """Multiple choice. Items list the true caption first; officially the first in the file's order wins a tie."""
 
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
         """The tag of each record is the position of its true caption in the file."""
@@ -35,8 +33,7 @@ class NegBench(ItemBenchmark):
         self.places = {record.name: int(record.tags[0]) for record in records}
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Score an item: officially right if no caption before the true one in the file scores as high or higher, and
-        none after it scores higher."""
+        """Officially right if no caption before the true one in the file scores as high, and none after it higher."""
         true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
         official = float((others[:place] < true).all() and (others[place:] <= true).all())
         return texts_chosen(scores)._replace(official=official)
@@ -65,16 +62,6 @@ BENCHMARK = benchmark_of_files(
     IMAGES,
     kind=NegBench,
     shows=lambda path, images: file_numbers(COCO, path, images if path.name == Path(FILES["coco"]).name else ()),
-    about="four captions, of which some deny what is shown",
-    source="github.com/m1k2zoo/negbench (links in its README); images of COCO val2017 and VOC2007 in one folder",
-    licence="MIT; images: see COCO and VOC",
-    counts={"coco": 5914, "voc2007": 5031},
-    published={
-        "CLIP ViT-B/32, OpenAI": {
-            **{"coco positive": 69.1, "coco negative": 6.8, "coco hybrid": 39.3},
-            **{"voc2007 positive": 82.6, "voc2007 negative": 3.3, "voc2007 hybrid": 59.0},
-        }
-    },
 )
 
 
@@ -91,13 +78,5 @@ def read_captions_table(path: Path, task: str) -> list[Record]:
 
 
 BENCHMARK_NEGBENCH_RETRIEVAL = benchmark_of_files(
-    "negbench-retrieval",
-    RETRIEVAL_FILES,
-    read_captions_table,
-    IMAGES,
-    kind=Retrieval,
-    shows=partial(file_numbers, COCO),
-    about="which of all captions is an image's, and which of all images a caption's, when captions also deny",
-    source="github.com/m1k2zoo/negbench (links in its datasets.md); images of COCO val2017 in one folder",
-    licence="MIT; images: see COCO",
+    "negbench-retrieval", RETRIEVAL_FILES, read_captions_table, IMAGES, kind=Retrieval, shows=COCO
 )

@@ -67,10 +67,8 @@ class PhotographBenchmark(Benchmark):
     """Message that says which images are missing; empty if none are."""
 
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """Check the records and find their images; `folder` is the folder of images below the data root.
-
-        Raises if there are no records or two of one name in a task, and for missing images unless `place` allows them.
-        """
+        """Check the records, and find their images in a folder below the data root. Raises if there are no records or
+        two of one name in a task, and for missing images unless `place` allows them."""
         self.name = name
         images = place.images(folder)
         check_benchmark_records(name, images, records)
@@ -125,13 +123,15 @@ class PhotographBenchmark(Benchmark):
         """A copy in which `texts` maps each text to another, without tests of which a text becomes empty."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The `figures`, or others.
-
-        To make intervals it is called with some of the items, so `self.items` decides which records or tasks count.
-        """
+        """The `figures`, or others. To make intervals it is called with some of the items, so `self.items` decides
+        which records or tasks count."""
         tasks = summaries_by_task(items, outcomes)
-        means = {"macro": macro(list(tasks.values())), "all": summarise(outcomes)}
+        means = {"macro": macro(self.tasks_to_average(tasks)), "all": summarise(outcomes)}
         return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or tasks
+
+    def tasks_to_average(self, tasks: Mapping[str, Summary]) -> list[Summary]:
+        """The tasks that count for the mean over tasks: all, but some benchmarks leave some out."""
+        return list(tasks.values())
 
 
 class ItemBenchmark(PhotographBenchmark):
@@ -165,8 +165,7 @@ class ItemBenchmark(PhotographBenchmark):
         ]
 
     def content(self) -> Iterator[str]:
-        """Yield everything that decides a result, including the names of the rules, so that a new rule causes new
-        scores."""
+        """Yield everything that decides a result, also the names of the rules, so that a new rule causes new scores."""
         for task, rule in sorted(self._rules.items()):
             yield f"{task} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
         yield from super().content()

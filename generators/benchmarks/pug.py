@@ -1,24 +1,33 @@
-"""PUG:SPAR and PUG:SPARE: animals of a game engine, Unreal.
+"""Two objects in colours, textures or places of their own, which the false caption exchanges: PUG and NCD.
 
 PUG:SPAR (Bordes et al. 2023, "PUG: Photorealistic and semantically controllable synthetic data") shows two different
-animals beside or above one another, with natural looks or in two textures. The tests are the official ones with hard
-negatives: of places, for animals with natural looks, and of textures, for animals in any places. Captions use the
-table's own words; the false one exchanges the animals. Pictures of a single animal, of two animals in one place or
-texture, or with the two places or textures in the other order aren't tested. Officially ties are broken at random.
+animals of a game engine, Unreal, beside or above one another, with natural looks or in two textures. The tests are the
+official ones with hard negatives: of places, for animals with natural looks, and of textures, for animals in any
+places. Captions use the table's own words. Pictures of a single animal, of two animals in one place or texture, or with
+the two places or textures in the other order aren't tested. Officially ties are broken at random.
 
 PUG:SPARE (Koishigarina et al. 2025, "CLIP behaves like a bag-of-words model cross-modally but not uni-modally") is
-PUG:SPAR without its positional shortcuts: 12 animals in 8 textures on 4 backgrounds. Captions are the authors'; false
-ones exchange the textures; scoring is strict. The authors score only a tenth of the images, which they don't train on;
-here all are scored. The number of images isn't known for sure.
+PUG:SPAR without its positional shortcuts: 12 animals in 8 textures on 4 backgrounds. Captions are the authors'; scoring
+is strict. The authors score only a tenth of the images, which they don't train on; here all are scored. The number of
+images isn't known for sure.
+
+NCD has composites of natural objects in unusual colours, from the "Natural Colors Dataset", as the DCSM paper tests
+them. Files have names such as "red_apple_green_pear.png". Captions name the left object first in one test and the right
+object first in the other. As in that paper's code, mirrored images (MIRROR in capitals in their names) and files that
+aren't images are skipped; "silver_mirror" is a normal object.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from reprlib import repr as shown
 
+from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, first_of_shuffled
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
-from menagerie.generators.benchmarks.registry import benchmark_of_files
+from menagerie.generators.benchmarks.registry import benchmark_of_files, benchmark_spec
+from menagerie.generators.sources.folders import files_in
+from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_csv
 
 FOLDER = "pug_spar"  # as unpacked, images beside the table
@@ -78,17 +87,7 @@ def cell(row: FileRow, column: str) -> str:
     return "" if text.lower() == ABSENT else text
 
 
-BENCHMARK_PUG_SPAR = benchmark_of_files(
-    "pug-spar",
-    {"": f"{FOLDER}/labels.csv"},
-    read_spar,
-    FOLDER,
-    kind=PugSpar,
-    about="two animals of a game engine, exchanged in the false caption: by place and by texture",
-    source="github.com/facebookresearch/PUG",
-    licence="CC BY-NC 4.0",
-    counts={"left/right": 9920, "bottom/top": 9920},
-)
+BENCHMARK_PUG_SPAR = benchmark_of_files("pug-spar", {"": f"{FOLDER}/labels.csv"}, read_spar, FOLDER, kind=PugSpar)
 
 
 SPARE, SPARE_FOLDER = "pug_spare/PUG_SPARE.csv", "pug_spare"
@@ -104,13 +103,34 @@ def read_spare(path: Path, part: str) -> Iterator[Record]:
             yield Record(image, world, (Photograph(image),), texts, " + ".join(sorted((a, b))))
 
 
-BENCHMARK_PUG_SPARE = benchmark_of_files(
-    "pug-spare",
-    {"": SPARE},
-    read_spare,
-    SPARE_FOLDER,
-    kind=ItemBenchmark,
-    about="two animals of a game engine, their textures exchanged in the false caption",
-    source="github.com/kdariina/CLIP-not-BoW-unimodally (links in its README)",
-    licence="not stated; not for generative AI",
-)
+BENCHMARK_PUG_SPARE = benchmark_of_files("pug-spare", {"": SPARE}, read_spare, SPARE_FOLDER, kind=ItemBenchmark)
+
+
+NCD_FOLDER = "ncd/images"
+IMAGE = re.compile(r"(?!.*MIRROR).+\.(?i:png|jpe?g|webp)", re.DOTALL)
+NAME = re.compile(r"(?P<c1>[^_]+)_(?P<a>[^_]+)_(?P<c2>[^_]+)_(?P<b>[^_]+)\.\w+")
+LEFT, RIGHT = "swap", "swap, right first"  # subsets 1 and 2 of the paper's code
+CAPTION = "A picture of a {} {} and a {} {}"
+
+
+def build_ncd(place: Place) -> ItemBenchmark:
+    """All composites of the folder but those with two equal colours; each order of mention is a task."""
+    folder = place.only(NCD_FOLDER)
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}; make the composites, or name where they are")
+    records = []
+    for file in sorted(filter(IMAGE.fullmatch, files_in(folder))):
+        parts = NAME.fullmatch(file)
+        if parts is None:
+            raise UserError(f"{file!r} in {folder} isn't called COLOUR_OBJECT_COLOUR_OBJECT.png; take it out")
+        c1, a, c2, b = (parts[name].replace("-", " ") for name in ("c1", "a", "c2", "b"))
+        if c1 != c2:
+            cluster = " ".join(sorted((a, b)))
+            left_first = CAPTION.format(c1, a, c2, b), CAPTION.format(c2, a, c1, b)
+            right_first = CAPTION.format(c2, b, c1, a), CAPTION.format(c1, b, c2, a)
+            records.append(Record(file, LEFT, (Photograph(file),), left_first, cluster))
+            records.append(Record(file, RIGHT, (Photograph(file),), right_first, cluster))
+    return ItemBenchmark("ncd", NCD_FOLDER, records, place, figures=())
+
+
+BENCHMARK_NCD = benchmark_spec("ncd", build_ncd, (NCD_FOLDER,))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import Exports, own_module
-from menagerie.generators.sources.kept_out import PhotographId
+from menagerie.envs.core.reading import read_toml
+from menagerie.generators.sources.kept_out import PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
 
 if TYPE_CHECKING:
@@ -46,21 +47,33 @@ class BenchmarkSpec:
     """Published percentages, by model and measure."""
 
 
+def facts(name: str) -> dict[str, Any]:
+    """The fields of a spec that `data/benchmarks.toml` has of a benchmark; none of a user's own."""
+    return read_toml(Path(__file__).parent / "data" / "benchmarks.toml").get(name, {})
+
+
+def benchmark_spec(
+    name: str, build: Callable[[Place], "PhotographBenchmark"], images: tuple[str, ...], **given: Any
+) -> BenchmarkSpec:
+    """The spec of a benchmark that ships: its `facts`, and fields of `BenchmarkSpec`."""
+    return BenchmarkSpec(name=name, build=build, images=images, **({"files": ()} | facts(name) | given))
+
+
 def benchmark_of_files(
     name: str,
     files: Mapping[str, str],
     read: Callable[[Path, str], Iterable["Record"]],
     images: str,
     kind: Callable[..., "PhotographBenchmark"],
-    shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | None = None,
+    shows: Callable[[Path, Iterable[str]], Iterable[PhotographId]] | str = "",
     folders: tuple[str, ...] = (),
-    **facts: Any,
 ) -> BenchmarkSpec:
-    """Make the spec of a benchmark from the function that reads the records of an annotation file.
+    """Make the spec of a benchmark that ships from the function that reads the records of an annotation file.
 
     `files` are the annotation files of its parts; `read` gets a file and its part. Images are below the folder
     `images`, or, if not all of it belongs to the benchmark, in its `folders`. `kind` makes the benchmark of its name,
-    `images`, records and `Place`. `shows` gives the photographs of COCO, Visual Genome or Flickr among a file's images.
+    `images`, records and `Place`. `shows` is the collection of all images (COCO, Visual Genome or Flickr), or gives the
+    photographs of collections among a file's images.
     """
 
     def build(place: Place) -> "PhotographBenchmark":
@@ -69,10 +82,11 @@ def benchmark_of_files(
 
     def photographs(path: Path) -> Iterable[PhotographId]:
         part = next(part for part, file in files.items() if PurePath(file).name == path.name)
-        return shows(path, (image.file for record in read(path, part) for image in record.images)) if shows else ()
+        images_of_file = (image.file for record in read(path, part) for image in record.images)
+        return shows(path, images_of_file) if callable(shows) else file_numbers(shows, path, images_of_file)
 
-    facts |= {"build": build, "photographs": photographs if shows else None}
-    return BenchmarkSpec(name=name, files=tuple(files.values()), images=folders or (images,), **facts)
+    given = {"files": tuple(files.values()), "photographs": photographs if shows else None}
+    return benchmark_spec(name, build, folders or (images,), **given)
 
 
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
@@ -80,8 +94,7 @@ names: Callable[[], tuple[str, ...]] = EXPORTS.names
 
 
 def check_benchmark_name(name: str) -> str:
-    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Doesn't run the
-    file."""
+    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file, not run here; else raise."""
     path, _, attribute = name.rpartition(":")
     if not path:
         return choose("benchmark", name, names())

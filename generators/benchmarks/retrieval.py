@@ -7,13 +7,12 @@ have, has other images, so its figures differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall
 from menagerie.generators.benchmarks.photographs import Photograph, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
+from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files, benchmark_spec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.coco import read_coco
 from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
@@ -53,10 +52,7 @@ def caption_records(captioned: Iterable[CaptionedImage], task: str = "") -> list
 
 
 def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
-    """The images and captions of Karpathy's test split, from the first file in `forms` that exists.
-
-    The forms are his own file of all splits, and BLIP's list of the test split.
-    """
+    """Karpathy's test split, from the first file that exists: his own of all splits, or BLIP's list of this split."""
     path = next((path for path in map(place.path, forms) if path.is_file()), None)
     if path is None:
         raise UserError(f"there is neither {' nor '.join(map(str, map(place.path, forms)))}; get one of them")
@@ -74,11 +70,8 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
     ]
 
 
-def karpathy(
-    name: str, title: str, collection: str, images: str, forms: Sequence[str], count: int, source: str, licence: str
-) -> BenchmarkSpec:
-    """The spec of retrieval on Karpathy's test split of a collection: `count` images in the folder `images`, captions
-    in one of the files `forms`."""
+def karpathy(name: str, collection: str, images: str, forms: Sequence[str]) -> BenchmarkSpec:
+    """The spec of retrieval on Karpathy's test split of a collection; captions are in one of the files `forms`."""
 
     def build(place: Place) -> Retrieval:
         return Retrieval(name, images, caption_records(karpathy_test(place, forms)), place)
@@ -86,39 +79,17 @@ def karpathy(
     def shown(path: Path) -> Iterator[PhotographId]:
         return file_numbers(collection, path, (file for file, _ in captions_in(path, forms)))
 
-    return BenchmarkSpec(
-        name=name,
-        about=f"which of all captions is an image's, and the other way: Karpathy's test split of {title}",
-        files=(),
-        one_of=tuple(forms),
-        images=(images,),
-        source=f"cs.stanford.edu/people/karpathy/deepimagesent (caption_datasets.zip), {source}",
-        licence=licence,
-        build=build,
-        photographs=shown,
-        counts={"all": count},
-    )
+    return benchmark_spec(name, build, (images,), one_of=tuple(forms), photographs=shown)
 
 
 BENCHMARK_RETRIEVAL_COCO = karpathy(
-    "retrieval-coco",
-    "COCO",
-    COCO,
-    "coco/val2014",
-    ("coco/dataset_coco.json", "coco/coco_karpathy_test.json"),
-    5000,
-    "or BLIP's coco_karpathy_test.json; images: cocodataset.org, 2014 Val images",
-    "captions CC BY 4.0; images: Flickr's terms, see COCO",
+    "retrieval-coco", COCO, "coco/val2014", ("coco/dataset_coco.json", "coco/coco_karpathy_test.json")
 )
 BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
     "retrieval-flickr30k",
-    "Flickr30k",
     FLICKR,
     "flickr30k/images",
     ("flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json"),
-    1000,
-    "or BLIP's flickr30k_test.json; images: shannon.cs.illinois.edu/DenotationGraph, by request",
-    "research only; images: Flickr's terms",
 )
 BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
     "retrieval-coco-val2017",
@@ -126,9 +97,5 @@ BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
     lambda path, part: caption_records((image.file, tuple(image.texts)) for image in read_coco(path)),
     "coco/val2017",
     kind=Retrieval,
-    shows=partial(file_numbers, COCO),
-    about="which of all captions is an image's, and which of all images a caption's: COCO val2017",
-    source="cocodataset.org, 2017 Val images and 2017 Train/Val annotations",
-    licence="captions CC BY 4.0; images: Flickr's terms, see COCO",
-    counts={"all": 5000},
+    shows=COCO,
 )

@@ -7,15 +7,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import (
-    FOUR_WAY,
-    Benchmark,
-    Item,
-    Outcome,
-    Scores,
-    texts_chosen,
-    true_above,
-)
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, Benchmark, Item
 from menagerie.generators.captions.hard_negatives.tasks import TASKS, TaskCaptions, applies
 from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import Caption
@@ -23,19 +15,13 @@ from menagerie.generators.storage.dataset import SplitDataset
 
 
 class SplitTests(Benchmark):
-    """A benchmark made of one subset of a split. Image i belongs to record i; counterfactuals' images follow.
-
-    An item's task is one of the choices, or `FOUR_WAY`: an image and its counterfactual with both captions.
-    """
+    """A benchmark made of one subset of a split. Image i belongs to record i; counterfactuals' images follow. An item's
+    task is one of the choices, or `FOUR_WAY`: an image and its counterfactual with both captions."""
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
         self.choices = subset_choices(data)
         self.items = [item for task in self.choices for item in self._task_items(task)] + self._four_way()
-
-    def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Whether the true texts of an item are above all false ones."""
-        return outcome_of(item.true, scores)
 
     @property
     def tasks(self) -> list[str]:
@@ -67,11 +53,6 @@ class SplitTests(Benchmark):
         n = len(self.data)
         yield from super().blocks([number for number in numbers if number < n], size)
         yield from super().blocks([number for number in numbers if number >= n], size)
-
-
-def outcome_of(true: int, scores: Scores) -> Outcome:
-    """Check whether each image's own text, or for `true` above 1 all true texts of one image, are above all others."""
-    return texts_chosen(scores) if true == 1 else true_above(scores, true)
 
 
 Choices = dict[str, Sequence[TaskCaptions | None]]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, group_by_task, macro
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import FileRow, read_lists
@@ -59,8 +59,7 @@ class VLCheckList(ItemBenchmark):
         yield f"first {FIRST} of each file, with those left out"
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Object, Attribute and Relation averaged as the authors do, over all records and over each file's first 1000;
-        and the means over files and over records."""
+        """Dimensions averaged as the authors do, of all records and files' first 1000; means over files and records."""
         parts = group_by_task(items, list(zip(items, outcomes, strict=True)))
         whole = {name: summarise([o for _, o in part]) for name, part in parts.items()}
         first = {name: summarise([o for item, o in part if item.record in self.early]) for name, part in parts.items()}
@@ -74,11 +73,8 @@ class VLCheckList(ItemBenchmark):
 
 
 def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
-    """Average files per data set, data sets per kind ("color"), and kinds per dimension.
-
-    Files are grouped into kinds and averaged as in corpus.json and radar.py of the official repository
-    (om-ai-lab/VL-CheckList). That code stops at kinds; the unweighted mean over kinds is ours.
-    """
+    """Average files per data set, data sets per kind ("color"), and kinds per dimension: as corpus.json and radar.py of
+    the official repository (om-ai-lab/VL-CheckList), but their code stops at kinds, and the mean over kinds is ours."""
     tree: dict[str, dict[str, dict[str, list[Summary]]]] = {}
     for name, summary in files.items():
         dimension, kind = name.partition("/")[0], name.rpartition("/")[2].rpartition("_")[2]
@@ -111,8 +107,7 @@ def read_checklist(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Fi
 
 
 def checklist_photographs(folder: Path) -> Iterator[PhotographId]:
-    """Yield the photographs of Visual Genome and COCO in the files that exist; images of SWiG, and most of HAKE's, are
-    in neither collection."""
+    """The photographs of Visual Genome and COCO in existing files; SWiG's, and most of HAKE's, are in neither."""
     for _, row, image in read_checklist(folder, (name for name in FILES if (folder / f"{name}.json").exists())):
         if number := coco_number(image):
             yield number
@@ -120,13 +115,4 @@ def checklist_photographs(folder: Path) -> Iterator[PhotographId]:
             yield from file_numbers(VISUAL_GENOME, row.file, [image])
 
 
-BENCHMARK = BenchmarkSpec(
-    name="vl-checklist",
-    about="an object, attribute or relation of a photograph against a false one",
-    files=(FOLDER,),
-    images=(IMAGES,),
-    source="github.com/om-ai-lab/VL-CheckList (data/, and images by DATASETS.md)",
-    licence="not stated; images: Visual Genome, SWiG, HAKE",
-    build=build,
-    photographs=checklist_photographs,
-)
+BENCHMARK = benchmark_spec("vl-checklist", build, (IMAGES,), files=(FOLDER,), photographs=checklist_photographs)

@@ -7,11 +7,10 @@ caption and its opposite. Officially the first of equal scores wins."""
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import prod
 from operator import attrgetter
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best, summarise
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, all_right, first_of_best, summarise
 from menagerie.generators.benchmarks.photographs import (
     ItemBenchmark,
     Photograph,
@@ -21,10 +20,9 @@ from menagerie.generators.benchmarks.photographs import (
     summaries_by_task,
 )
 from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
-from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, file_numbers
+from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME
 from menagerie.generators.sources.rows import read_entries, read_lists
 
-SOURCE = "github.com/amitakamath/whatsup_vlms (links to its data in the README)"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
 # Opposites have the same number, so that an arrangement and its opposite are a pair.
 AXES = {"left_of": 0, "right_of": 0, "on": 1, "under": 1, "in-front_of": 1, "in_front_of": 1, "behind": 1}
@@ -44,11 +42,6 @@ class WhatsUp(ItemBenchmark):
                 own = [all_right(its) for key, its in sets.items() if key.startswith(f"{task} ")]
                 found[f"{task} {kind}"] = summarise(own)
         return found
-
-
-def all_right(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcome of a set of images, which is right if all are."""
-    return Outcome(prod(o.official for o in outcomes), prod(o.neutral for o in outcomes), any(o.tied for o in outcomes))
 
 
 def pair_of(item: Item) -> str:
@@ -75,21 +68,14 @@ BENCHMARK = benchmark_of_files(
     "whatsup",
     kind=partial(WhatsUp, rules=first_of_best),
     folders=tuple(f"whatsup/{name}" for name in PARTS.values()),
-    about="two objects in four arrangements, four captions each",
-    source=SOURCE,
-    licence="MIT",
-    counts={"A": 412, "B": 408},
 )
 
 
 def spatial_questions(
-    name: str, stem: str, images: str, file_name: Callable[[int], str], counts: tuple[int, int], collection: str
+    name: str, stem: str, images: str, file_name: Callable[[int], str], collection: str
 ) -> BenchmarkSpec:
-    """The spec of a benchmark of questions about two objects and about one, whose mean is the authors' table 1.
-
-    Each has a file with rows of image, true caption and false caption. Rows give an image by its number in
-    `collection`; `file_name` turns the number into the name of the image's file.
-    """
+    """The spec of a benchmark of questions about two objects and about one, whose mean is the authors' table 1. Rows of
+    its files give an image by its number in `collection`, which `file_name` turns into the name of its file."""
     files = {f"{count} object{'s' * (count == 'two')}": f"whatsup/{stem}_{count}_obj.json" for count in ("two", "one")}
 
     def read(path: Path, task: str) -> Iterator[Record]:
@@ -103,17 +89,9 @@ def spatial_questions(
         read,
         images,
         kind=partial(ItemBenchmark, rules=first_of_best, figures=("macro over one object and two", "micro")),
-        shows=partial(file_numbers, collection),
-        about="a true caption of where objects are in a photograph, and its opposite",
-        source=SOURCE,
-        licence="MIT; images: see COCO and Visual Genome",
-        counts=dict(zip(files, counts, strict=True)),
+        shows=collection,
     )
 
 
-BENCHMARK_COCO_SPATIAL = spatial_questions(
-    "coco-spatial", "coco_qa", "coco/val2017", "{:012d}.jpg".format, (440, 2247), COCO
-)
-BENCHMARK_GQA_SPATIAL = spatial_questions(
-    "gqa-spatial", "vg_qa", "gqa/vg_images", "{}.jpg".format, (291, 1160), VISUAL_GENOME
-)
+BENCHMARK_COCO_SPATIAL = spatial_questions("coco-spatial", "coco_qa", "coco/val2017", "{:012d}.jpg".format, COCO)
+BENCHMARK_GQA_SPATIAL = spatial_questions("gqa-spatial", "vg_qa", "gqa/vg_images", "{}.jpg".format, VISUAL_GENOME)

@@ -12,19 +12,17 @@ ImageNet-AO (Abbasi et al. 2023) has pictures of objects with unusual attributes
 The layout of its files isn't known for sure; here they are in folders named "attribute_object".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import is_system_file
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
-from menagerie.generators.benchmarks.class_folders import folder_classes, folders_in, read_list
-from menagerie.generators.benchmarks.known_classes import SLOT, known_templates
+from menagerie.generators.benchmarks.class_folders import SLOT, folder_classes, folders_in, known_templates, read_list
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall, task_of
 from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, summaries_by_task
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
 from menagerie.generators.sources.place import Place
@@ -67,8 +65,7 @@ class ZeroShot(MatrixBenchmark):
         return Pool(images.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
 
     def measures_of(self, pool: Pool) -> Sequence[Recall]:
-        """The share of images whose class is the best one and, if there are at least five classes, is among the best
-        five."""
+        """The share of images whose class is the best one and, of five classes or more, is among the best five."""
         return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -118,54 +115,27 @@ def read_templates(path: Path) -> list[str]:
     return templates
 
 
-BENCHMARK = BenchmarkSpec(
-    name="zero-shot",
-    about="the class of a photograph, by CLIP's names and templates",
-    files=(),
-    images=(FOLDER,),
-    source="any folders of images by class, such as ImageNet's validation images or torchvision's data sets",
-    licence="as of the images; names and templates MIT (LAION-AI/CLIP_benchmark, mlfoundations/wise-ft)",
-    build=build,
-    sets={
-        **{"imagenet1k": 50_000, "imagenetv2": 10_000, "imagenet_sketch": 50_889},
-        **{"imagenet-a": 7500, "imagenet-r": 30_000, "objectnet": 18_574},
-    },
-    published={"CLIP ViT-B/32, OpenAI": {"imagenet1k acc1": 63.2}},
-)
+BENCHMARK = benchmark_spec("zero-shot", build, (FOLDER,))
 
 
 AO_FOLDER = "imagenet_ao/images"
 
 
 def build_ao(place: Place) -> ZeroShot:
-    """Build ImageNet-AO. It is a `ZeroShot`, because each picture is compared with all compositions, which are too many
-    to list in every record."""
-    records = tuple(composition_records(place.only(AO_FOLDER)))
+    """Build ImageNet-AO as a `ZeroShot`, because there are too many compositions to list in every record."""
+    root, records = place.only(AO_FOLDER), list[Record]()
+    for folder in folders_in(root):
+        attribute, _, obj = folder.name.partition("_")
+        if not obj:
+            raise UserError(f"{folder.name!r} in {root} isn't called attribute_object; take it away")
+        name = f"{attribute} {obj.replace('_', ' ')}"
+        files = (f"{folder.name}/{file}" for file in class_images(folder))
+        records += [Record(file, "", (Photograph(file),), (name,), name) for file in files]
     classes = {record.cluster: record.cluster for record in records}
     if len(classes) < 2:
         raise UserError(f"imagenet-ao has {len(classes)} compositions, and choosing needs 2; get it again")
-    return ZeroShot("imagenet-ao", AO_FOLDER, [ImageSet("", records, classes, (f"a photo of a {SLOT}",))], place)
+    images = ImageSet("", tuple(records), classes, (f"a photo of a {SLOT}",))
+    return ZeroShot("imagenet-ao", AO_FOLDER, [images], place)
 
 
-def composition_records(folder: Path) -> Iterator[Record]:
-    """Yield the pictures with their compositions, such as "red cat", from the names of their folders."""
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}; get ImageNet-AO")
-    for path in sorted(path for path in folder.iterdir() if not is_system_file(path.name)):
-        attribute, _, obj = path.name.partition("_")
-        if not path.is_dir() or not obj:
-            raise UserError(f"{path.name!r} in {folder} is no folder called attribute_object; take it away")
-        name = f"{attribute} {obj.replace('_', ' ')}"
-        for file in class_images(path):
-            yield Record(f"{path.name}/{file}", "", (Photograph(f"{path.name}/{file}"),), (name,), name)
-
-
-BENCHMARK_IMAGENET_AO = BenchmarkSpec(
-    name="imagenet-ao",
-    about="objects with unusual attributes, against all other compositions",
-    files=(),
-    images=(AO_FOLDER,),
-    source="the authors of Abbasi et al. 2023",
-    licence="not stated",
-    build=build_ao,
-)
+BENCHMARK_IMAGENET_AO = benchmark_spec("imagenet-ao", build_ao, (AO_FOLDER,))

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.class_folders import read_list
-from menagerie.generators.benchmarks.known_classes import AS_THEY_ARE, clip_names, known_templates
+from menagerie.generators.benchmarks.class_folders import AS_THEY_ARE, clip_names, known_templates, read_list
 from menagerie.generators.benchmarks.photographs import Photograph, Record
-from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.raw_images import RawImages, raw_records
@@ -103,8 +102,7 @@ def textures(root: Path) -> Labelled:
 
 
 def aircraft(root: Path) -> Labelled:
-    """Read FGVC-Aircraft with its variants as classes: one file lists the classes, another has lines of an image and
-    its class."""
+    """Read FGVC-Aircraft by variants: one file lists the classes, another has lines of an image and its class."""
     folder = root / "fgvc-aircraft-2013b/data"
     classes = read_list(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}
@@ -134,16 +132,4 @@ SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
     ),
 }
 
-BENCHMARK = BenchmarkSpec(
-    name="zero-shot-torchvision",
-    about="the class of a photograph of torchvision's data sets, by CLIP's names and templates",
-    files=(),
-    images=(FOLDER,),
-    source="torchvision.datasets, downloaded to its root; CIFAR's binary form: www.cs.toronto.edu/~kriz/cifar.html",
-    licence="as of each data set; names and templates MIT (LAION-AI/CLIP_benchmark)",
-    build=build,
-    sets={
-        **{"cifar10": 10_000, "cifar100": 10_000, "dtd": 1880, "fgvc_aircraft": 3333},
-        **{"food101": 25_250, "mnist": 10_000, "pets": 3669, "stl10": 8000},
-    },
-)
+BENCHMARK = benchmark_spec("zero-shot-torchvision", build, (FOLDER,))

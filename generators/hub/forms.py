@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.generators.benchmarks import four_way
-from menagerie.generators.benchmarks.aro import SIDES
+from menagerie.generators.benchmarks.caption_pairs import SIDES
 from menagerie.generators.benchmarks.registry import BenchmarkSpec, load_benchmark
 from menagerie.generators.sources.rows import FileRow
 

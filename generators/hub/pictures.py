@@ -22,8 +22,7 @@ class PictureFolder:
     def __init__(self, folder: Path, out: Path) -> None:
         self.folder, self.out = folder, out
         self.digests: dict[str, str] = {}
-        """The digest of each file that was written, by its name in lower case: some disks don't tell names apart by
-        case."""
+        """The digest of each written file by its name in lower case, as some disks don't tell case apart."""
 
     def keep(self, row: FileRow, column: str, name: str = "") -> str:
         """Write the picture in a column of a row; return its file's name.
@@ -64,8 +63,7 @@ class PictureFolder:
 
 
 def suffix_of(row: FileRow, column: str, content: bytes) -> str:
-    """The file ending for a picture's format, from its header; raises for a format that isn't allowed and for one too
-    large."""
+    """The file ending for a picture's format, from its header; raises for another format and for one too large."""
     try:
         with open_picture(content) as picture:
             return SUFFIXES.get(picture.format or "", ".jpg")

@@ -41,8 +41,7 @@ class ImportSummary(NamedTuple):
 
 @contextmanager
 def scratch_below(root: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the disk of the data root, deleted at the end. The data root needn't exist yet. An
-    error of that disk names the root."""
+    """Yield a temporary folder on the disk of the data root, which needn't exist yet; errors of that disk name it."""
     place = root.absolute()
     there = next(folder for folder in (place, *place.parents) if folder.exists())
     with writing(root), scratch_folder(there) as folder:
@@ -50,11 +49,9 @@ def scratch_below(root: Path) -> Iterator[Path]:
 
 
 def put_below(root: Path, scratch: Path, first: str = "") -> None:
-    """Move all files below `scratch` to the same paths below `root`.
-
-    The folder `first`, of images, is moved first, so that no annotations name an image that isn't there yet. Existing
-    files are kept; if one differs from the new file of its name, this raises before anything is moved.
-    """
+    """Move all files below `scratch` to the same paths below `root`; the folder `first`, of images, first, so that no
+    annotations name an image that isn't there yet. Existing files are kept; if one differs from the new file of its
+    name, this raises before anything is moved."""
     for path in scratch.rglob("*"):
         target = root / path.relative_to(scratch)
         same = target.is_dir() if path.is_dir() else target.is_file() and filecmp.cmp(path, target, shallow=False)

@@ -69,8 +69,7 @@ def split_of_file(path: Path, inner: Path) -> tuple[str, str]:
 
 
 def saved_state(path: Path) -> dict[str, Any]:
-    """What `save_to_disk` noted beside a table; empty if there is no note. Raises for a table that a list of indices
-    selects rows of."""
+    """What `save_to_disk` noted beside a table, if anything. Raises if a list of indices selects rows."""
     if not path.is_file():
         return {}
     with reading_foreign(path):
@@ -148,8 +147,7 @@ def open_table(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
 
 
 def read_batches(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
-    """Yield some columns of an arrow stream, a few rows at a time. Each part is validated first, because arrow itself
-    trusts a file's offsets."""
+    """Yield some columns of an arrow stream, a few rows at a time. Each is validated: arrow trusts a file's offsets."""
     for batch in reader:
         for start in range(0, batch.num_rows, ROWS):
             part = batch.select(columns).slice(start, ROWS)

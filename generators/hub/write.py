@@ -23,8 +23,7 @@ OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re
 
 
 def recognise_form(table: HubTable, benchmark: str) -> HubForm:
-    """The form whose columns a table has; if several fit, the one with most columns. Raises if none fits, or if forms
-    of two benchmarks fit equally well."""
+    """The fitting form with most columns. Raises if none fits a table's columns, or forms of two benchmarks equally."""
     columns = hub_columns(table)
     forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
     fitting = [form for form in forms if set(form.columns) <= set(columns)]

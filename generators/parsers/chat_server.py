@@ -6,7 +6,6 @@ import os
 import random
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -42,11 +41,13 @@ class _Busy(Exception):
     """Raised for an answer after which the same request may succeed."""
 
 
-class _NoRedirection(urllib.request.HTTPRedirectHandler):
-    """Makes an error of a redirection, which would send the key elsewhere."""
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Gives answers of any status; a redirection isn't followed, because it would send the key elsewhere."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def http_response(self, request: Any, response: Any) -> Any:
+        return response
+
+    https_response = http_response
 
 
 @dataclass
@@ -71,7 +72,7 @@ class ChatServer:
             )
         self.counts: Counter[str] = Counter()
         """Numbers of requests, of repeated ones, and of tokens in and out."""
-        self._opener = urllib.request.build_opener(_NoRedirection)  # by the proxies of the environment as it is now
+        self._opener = urllib.request.build_opener(_AnyStatus)  # by the proxies of the environment as it is now
         self._lock = threading.Lock()
         self._not_before = 0.0  # no thread sends before this time
         self._gap = 60 / self.per_minute if self.per_minute else 0.0
@@ -124,10 +125,9 @@ class ChatServer:
         def exchange() -> None:
             try:
                 with self._opener.open(request, timeout=self.timeout) as response:
+                    if response.status >= 300:
+                        raise self._refusal(response)
                     answer.set_result(response.read(LARGEST + 1))
-            except urllib.error.HTTPError as error:
-                with error:
-                    answer.set_exception(self._refusal(error))
             except Exception as error:
                 answer.set_exception(error)
 
@@ -141,21 +141,22 @@ class ChatServer:
             raise ValueError(f"an answer of more than {LARGEST >> 20} MB")
         return content
 
-    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
-        """What an HTTP error is to raise: `_Busy` if the request should be repeated."""
-        said = " ".join(error.read(LARGEST_ERROR).decode(errors="replace").split()) or "it says no more"
-        if error.code in HOPELESS or error.code < 400:
-            why = HOPELESS.get(error.code, "it leads elsewhere")
-            return UserError(f"the server {self.url} answers {error.code}, {why}; correct url, model or key ({said})")
-        if error.code not in BUSY:
-            return Rejected(f"HTTP {error.code}: {said}")
-        asked = error.headers.get("Retry-After", "")
+    def _refusal(self, response: http.client.HTTPResponse) -> Exception:
+        """What an answer with an error is to raise: `_Busy` if the request should be repeated."""
+        code, body = response.status, response.read(LARGEST_ERROR).decode(errors="replace")
+        said = " ".join(body.split()) or "it says no more"
+        if code in HOPELESS or code < 400:
+            why = HOPELESS.get(code, "it leads elsewhere")
+            return UserError(f"the server {self.url} answers {code}, {why}; correct url, model or key ({said})")
+        if code not in BUSY:
+            return Rejected(f"HTTP {code}: {said}")
+        asked = response.headers.get("Retry-After", "")
         wait = int(asked) if asked.isdecimal() else 0  # its other form, a date, is passed over
         if wait > LONGEST_WAIT:
-            return NoAnswer(f"HTTP {error.code}: it requests to wait {wait} s")
+            return NoAnswer(f"HTTP {code}: it requests to wait {wait} s")
         with self._lock:
             self._not_before = max(self._not_before, time.monotonic() + wait)
-        return _Busy(f"HTTP {error.code}: {said}")
+        return _Busy(f"HTTP {code}: {said}")
 
     def _count(self, **numbers: int) -> None:
         with self._lock:
@@ -163,8 +164,7 @@ class ChatServer:
 
 
 def key_in(variable: str) -> str:
-    """Return the server's key from an environment variable, or "" if `variable` is empty. Raises if the variable holds
-    no key."""
+    """The server's key from an environment variable; "" if `variable` is empty. Raises if the variable holds no key."""
     key = os.environ.get(variable, "").strip()
     if variable and not (key and key.isascii() and key.isprintable()):  # else the error about the header would show it
         raise UserError(f"the environment has no {variable} that is a key, of plain letters in one line; set it")

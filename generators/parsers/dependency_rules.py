@@ -132,8 +132,7 @@ def graph_of_tree(words: Sequence[Word]) -> SceneGraph:
 
 
 def stands_for(tree: Tree, place: int) -> int | None:
-    """Return the object that another noun stands for: X for "photo" in "photo of X", "group" for "people" in "group of
-    people"; None if there is none."""
+    """The object that a noun stands for: X for "photo" in "photo of X", "group" for "people" in "group of people"."""
     if tree.text(place) in PICTURES:
         return tree.of(place)
     return tree.words[tree.words[place].head].head if tree.counted(place) else None

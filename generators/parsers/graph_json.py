@@ -52,8 +52,7 @@ def make_graph(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGra
 
 
 def plain_phrase(text: str) -> str:
-    """Return a phrase in the form in which all parsers write nodes: "The brown Cat," -> "brown cat". An article alone
-    gives ""."""
+    """A phrase as all parsers write nodes: "The brown Cat," -> "brown cat". An article alone gives ""."""
     first, *rest = plain_text(text).split() or [""]
     return " ".join(rest if first in ARTICLES else (first, *rest))
 
@@ -77,10 +76,7 @@ class ParseCache(KeptAnswers[Entry]):
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from parsing meanwhile. First waits for those that do, and reads what they added.
-
-        Raises `Unwritable` if there can be no lock, and `Unreadable` if the file can't be read.
-        """
+        """Wait for other processes that parse, read what they added, and keep them out. Raises without a lock."""
         with FileLock(self.folder / "parsing.lock"):
             self.read()
             yield

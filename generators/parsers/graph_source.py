@@ -67,8 +67,7 @@ class GraphSource:
 
 
 def parser_digest(graphs: str) -> str:
-    """Return a hash of everything that decides a parser's graphs; "" for the generator. Raises if the parser can't run
-    here."""
+    """A hash of all that decides a parser's graphs; "" for the generator. Raises if the parser can't run here."""
     return "" if graphs == GENERATOR else digest(open_parser(graphs).identity())
 
 
@@ -76,17 +75,14 @@ class ReadGraphs:
     """Gives the graph that models read for each caption; the same caption and seed always give the same graph."""
 
     def __init__(self, source: GraphSource, words: Vocabulary, seed: int, parses: Path | None = None) -> None:
-        """Open the parser of `source`. `parses` is the folder in which slow parsers keep their graphs.
-
-        Raises `UserError` if the parser can't run here; later, `__call__` raises if its server gives no answer.
-        """
+        """Open the parser of `source`; slow parsers keep their graphs in the folder `parses`. Raises `UserError` if the
+        parser can't run here; later, `__call__` raises if its server gives no answer."""
         self.source, self.seed = source, seed
         self.known: Mapping[str, Object] = dict(phrases(words)) if source.moved_attributes else {}
         self.parser: CaptionParser | None = None if source.graphs == GENERATOR else open_parser(source.graphs, parses)
 
     def __call__(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """Return the graph that models read for a caption, with the errors that are drawn for it. `graph` is the
-        generator's."""
+        """Return the graph that models read for a caption, with drawn errors. `graph` is the generator's."""
         graph = self.parser(caption) if self.parser else graph
         if share := self.source.moved_attributes:
             random = generator(self.seed, "moved attributes", caption)

@@ -76,8 +76,7 @@ def caption_message(caption: str) -> dict[str, str]:
 
 
 def read_graph(text: str) -> SceneGraph:
-    """Read the graph from an answer. Raises `NotAGraph` unless it has one JSON object of the form that the prompt
-    describes, between the marks."""
+    """The graph in an answer. Raises `NotAGraph` unless one JSON object of the prompt's form is between the marks."""
     if len(text) > LONGEST:
         raise NotAGraph(f"too large: an answer of {len(text)} characters")
     inside, closed, _ = text.partition(OPEN)[2].partition(CLOSE)
@@ -130,18 +129,14 @@ class LLMOptions:
 
 
 class LanguageModel:
-    """Asks a model for the graph of each caption, several at a time, at temperature 0.
-
-    An unusable answer is sent back with a description of the problem. If the server leaves `concurrency` captions in a
-    row without an answer, it counts as gone, and no more requests are sent.
-    """
+    """Asks a model for the graph of each caption, several at a time, at temperature 0. An unusable answer is sent back
+    with its problem. After `concurrency` captions in a row without an answer no more requests are sent."""
 
     def __init__(self, options: LLMOptions, server: ChatServer) -> None:
         self.options, self.server = options, server
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the model, its options `answers` and `tokens`, the messages before the caption, and the version of
-        reading. The server's address is left out."""
+        """The model, `answers`, `tokens`, the messages before the caption and the version of reading; no address."""
         options = {"model": self.options.model, "answers": self.options.answers, "tokens": self.options.tokens}
         return {"parser": "llm", "version": VERSION, **options, "prompt": prompt()}
 

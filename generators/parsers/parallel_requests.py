@@ -10,10 +10,8 @@ Outcome = TypeVar("Outcome")
 
 
 class ParallelRequests:
-    """Sends at most `at_once` questions at the same time.
-
-    A server that leaves that many in a row without an answer counts as gone: `stopped` is set, and nothing more should
-    be sent."""
+    """Sends at most `at_once` questions at the same time. A server that leaves that many in a row without an answer
+    counts as gone: `stopped` is set, and nothing more should be sent."""
 
     def __init__(self, at_once: int) -> None:
         self.at_once, self.stopped = at_once, threading.Event()
@@ -26,8 +24,7 @@ class ParallelRequests:
             self.stopped.set()
 
     def each(self, ask: Callable[[Question], Outcome], questions: Sequence[Question]) -> Iterator[Outcome]:
-        """Call `ask` for each question, in threads, and yield each result as soon as it is there. If `ask` raises,
-        nothing more is sent."""
+        """Call `ask` for each question, in threads; yield results as they come. If it raises, nothing more is sent."""
 
         def attempt(question: Question) -> Outcome:
             try:

@@ -68,11 +68,8 @@ class ParseCounts(NamedTuple):
 
 
 class CaptionParser:
-    """Gives scene graphs of captions, by one parser.
-
-    A caption that can't be parsed becomes a single node with the whole text, and is counted. Graphs are kept in memory
-    and in `cache`.
-    """
+    """Gives scene graphs of captions, by one parser, and keeps them in memory and in `cache`. A caption that can't be
+    parsed becomes a single node with the whole text, and is counted."""
 
     def __init__(self, name: str, parser: Parser, cache: ParseCache | None, allow_unanswered: bool = False) -> None:
         """With `allow_unanswered`, a caption to which the parser's server gave no answer becomes a single node until it
@@ -131,8 +128,7 @@ class CaptionParser:
                 report(done, len(captions))
 
     def _missing(self, captions: Sequence[str]) -> list[str]:
-        """Load captions from the cache, and return those that it lacks. Forget those to which the server gave no
-        answer: it may give one now."""
+        """Load captions from the cache, and return those that it lacks, also those without an answer before."""
         for caption in captions:
             if caption in self._known and not self._known[caption].answered:
                 del self._known[caption]

@@ -22,8 +22,7 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class ParserSpec:
-    """A parser's name, its description, its options (a frozen dataclass of plain values), and the function that makes
-    the parser from options."""
+    """A parser by name, with its options: a frozen dataclass of plain values."""
 
     name: str
     about: str

@@ -55,8 +55,7 @@ def read_reply(content: Mapping[str, Any]) -> Reply:
 
 
 def log_probability(value: Any) -> float | None:
-    """Return a log-probability; None where there is no probability at all, as of masked tokens: servers write -9999 or
-    the least float for them."""
+    """A log-probability; None if there is no probability at all: servers write -9999 or the least float for that."""
     if type(value) not in (int, float) or not value <= ROUNDING:
         raise ValueError(f"{value!s:.40} is no log-probability")
     return min(0.0, float(value)) if math.exp(value) > 0 else None

@@ -38,8 +38,7 @@ class FactualT5(Parser):
     """Makes graphs of the facts that the model writes."""
 
     def __init__(self, options: T5Options, model: Any) -> None:
-        """`model` is a `factual_scene_graph.parser.scene_graph_parser.SceneGraphParser`, or an object with its
-        interface."""
+        """`model` is a `factual_scene_graph.parser.scene_graph_parser.SceneGraphParser`, or has its interface."""
         self.options, self.model = options, model
 
     def identity(self) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 A caption's graph consists of the annotations that the caption was made from; nothing is parsed.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from menagerie.envs.core.identity import generator
+from menagerie.envs.core.reading import decode_json
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.templates import Caption
@@ -93,7 +95,7 @@ def longest_caption(recipe: Recipe, known: Annotations) -> Iterator[Caption]:
 
 
 class AnnotatedPhotographs(Photographs):
-    """Photographs with annotations, kept in arrays; each draw makes a caption of an image's annotations."""
+    """Photographs with annotations; each draw makes a caption of an image's annotations."""
 
     def __init__(
         self,
@@ -103,30 +105,21 @@ class AnnotatedPhotographs(Photographs):
         left_out: Mapping[str, int],
         refused_texts: Mapping[str, int],
     ) -> None:
-        """`known` gives each image's name and annotations, in order. Subclasses set `files` afterwards."""
+        """`known` gives each image's name and annotations, in order. The caller sets `files` afterwards."""
         self.name, self.recipe = name, recipe
-        self.names_of_images: list[str] = []
-        numbers: dict[str, int] = {}  # index by distinct text
-        phrases, relations, ends = [], [], [(0, 0)]
-        for image, annotations in known:
-            self.names_of_images.append(image)
-            phrases += [numbers.setdefault(text, len(numbers)) for text in annotations.phrases]
-            relations += [(a, numbers.setdefault(text, len(numbers)), b) for a, text, b in annotations.relations]
-            ends.append((len(phrases), len(relations)))
+        stored = [(image, json.dumps(annotations)) for image, annotations in known]
         self.left_out, self.refused_texts = dict(left_out), dict(refused_texts)
-        check_some_left(name, len(self.names_of_images), self.left_out)
-        self.vocabulary = Texts(numbers)
-        self.phrases = np.array(phrases, np.int32)
-        self.relations = np.array(relations, np.int32).reshape(-1, 3)
-        self.ends = np.array(ends, np.int64)
+        check_some_left(name, len(stored), self.left_out)
+        self.names_of_images = [image for image, _ in stored]
+        self.known = Texts(text for _, text in stored)
 
     def annotations(self, index: int) -> Annotations:
         """The phrases and relations of an image."""
-        index = range(len(self))[index]
-        (start, first), (end, last) = self.ends[index], self.ends[index + 1]
-        phrases = tuple(self.vocabulary[int(k)] for k in self.phrases[start:end])
-        rows = self.relations[first:last].tolist()
-        return Annotations(phrases, tuple(Relation(a, self.vocabulary[text], b) for a, text, b in rows))
+        return decode_json(self.known[index].encode(), self.name, Annotations)
+
+    def every(self) -> Iterator[Annotations]:
+        """The annotations of all images, in order."""
+        return map(self.annotations, range(len(self)))
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
         """A caption made from each image's annotations; the choice depends only on the image's name and its draw."""
@@ -140,25 +133,21 @@ class AnnotatedPhotographs(Photographs):
 
     def texts(self) -> Iterator[str]:
         """Yield all phrases and predicates, and for each image a caption at least as long in words as any other."""
-        yield from self.vocabulary
-        for index in range(len(self)):
-            yield from (caption.text for caption in longest_caption(self.recipe, self.annotations(index)))
+        yield from dict.fromkeys(
+            text for its in self.every() for text in (*its.phrases, *(stated.predicate for stated in its.relations))
+        )
+        yield from (caption.text for its in self.every() for caption in longest_caption(self.recipe, its))
 
     def counts(self) -> dict[str, int]:
-        """Numbers of images, phrases, relations, and "captions": an image's relations if captions state any, else its
-        phrases."""
-        phrases, relations = np.diff(self.ends, axis=0).T
-        stated = int(np.where(relations, relations, phrases).sum())
-        return {
-            "images": len(self),
-            "captions": len(self.phrases) if self.recipe is two_regions else stated,
-            "phrases": len(self.phrases),
-            "relations": len(self.relations),
-        }
+        """Numbers of images, phrases, relations, and "captions": relations if captions state any, else phrases."""
+        sizes = [(len(its.phrases), len(its.relations)) for its in self.every()]
+        phrases, relations = map(sum, zip(*sizes, strict=True))
+        captions = phrases if self.recipe is two_regions else sum(stated or named for named, stated in sizes)
+        return {"images": len(self), "captions": captions, "phrases": phrases, "relations": relations}
 
     def content(self) -> Iterator[str]:
         yield self.recipe.__name__
-        yield from (repr(self.annotations(index)) for index in range(len(self)))
+        yield from map(repr, self.every())
 
 
 UNKNOWN_OBJECT = "a relation to an object that its image doesn't have"
@@ -176,8 +165,7 @@ class RefusalCounts(Counter[str]):
         return "" if problem else text
 
     def phrase(self, obj: FileRow, attributes: bool = True) -> str:
-        """An object's name, or the first of several names, after its attributes if they are wanted; empty without a
-        name."""
+        """An object's name (of several the first) after its attributes, if they are wanted; empty without a name."""
         key = "names" if "names" in obj.content else "name"
         names = obj.field(key, str, list)
         called = names[:1] if isinstance(names, list) else [names]

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import is_writable, write_text
@@ -34,15 +33,22 @@ def parse_file(file: Path, parser: str, out: Path, parses: Path, allow_unanswere
         parse_all(opened, captions)
     except Unanswered as error:
         raise UserError(f"{error}, or take them as one node with --allow-unanswered") from error
-    write_text(out, json.dumps({"parsers": [parser_report(opened, captions)]}, indent=1) + "\n")
+    counts = opened.counts()
+    report = {
+        "parser": opened.name,
+        "identity": opened.identity(),
+        "counts": {"captions": counts.captions, "parsed": counts.parsed, "fell_back": dict(counts.fell_back)},
+        "graphs": [
+            {"caption": caption, **as_json(opened.graph(caption)), "fell_back": opened.fell_back(caption)}
+            for caption in captions
+        ],
+    }
+    write_text(out, json.dumps({"parsers": [report]}, indent=1) + "\n")
 
 
 def captions_in_file(path: Path) -> list[str]:
-    """All captions of a COCO file (.json), or of a text file with one per line, in order.
-
-    White space is normalised, as in training data, and empty lines are skipped. Raises `UserError` for a file without
-    captions, and for a caption that is too long.
-    """
+    """All captions of a COCO file (.json), or of a text file with one per line, in order. White space is normalised, as
+    in training data. Raises `UserError` for a file without captions, and for a caption that is too long."""
     if path.suffix.lower() == ".json":
         from menagerie.generators.sources.coco import read_coco  # late, because it imports torch
 
@@ -66,17 +72,3 @@ def parse_all(parser: CaptionParser, captions: Sequence[str]) -> None:
     finally:
         spent = [f"{number} {what.replace('_', ' ')}" for what, number in parser.parser.spent().items()]
         print("; ".join([f"{parser.name}: {parser.counts().text}", *([", ".join(spent)] if spent else [])]), flush=True)
-
-
-def parser_report(parser: CaptionParser, captions: Sequence[str]) -> dict[str, Any]:
-    """The part of the output file about one parser: its graphs, identity and counts."""
-    counts = parser.counts()
-    return {
-        "parser": parser.name,
-        "identity": parser.identity(),
-        "counts": {"captions": counts.captions, "parsed": counts.parsed, "fell_back": dict(counts.fell_back)},
-        "graphs": [
-            {"caption": caption, **as_json(parser.graph(caption)), "fell_back": parser.fell_back(caption)}
-            for caption in captions
-        ],
-    }

@@ -15,7 +15,7 @@ from menagerie.generators.sources.photographs import Photographs, check_some_lef
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.generators.sources.registry import SourceSpec
 from menagerie.generators.sources.rows import FileRow, read_json_object
-from menagerie.generators.sources.texts import MARKUP_REASON, graphs_of, has_markup
+from menagerie.generators.sources.texts import MARKUP_REASON, graphs_of, refusal
 
 FOLDER = "coco"
 ANNOTATIONS, IMAGES = "coco/annotations/captions_train2017.json", "coco/train2017"
@@ -64,8 +64,7 @@ class CocoCaptions(Photographs):
         self.files = ImageFiles(images, [photograph.file for photograph in kept], resolution)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """Draw one of each image's captions; the choice depends only on the draw and the image's COCO id, not on the
-        file."""
+        """Draw one of each image's captions, by the draw and the image's COCO id alone."""
         pairs = zip(indices, draws, strict=True)
         return [pick(self.options[index], draw, self.identities[index]) for index, draw in pairs]
 
@@ -85,11 +84,10 @@ class CocoCaptions(Photographs):
 def select_photographs(
     photographs: Iterable[CocoImage], kept_out: KeptOut
 ) -> tuple[list[CocoImage], Counter[str], int]:
-    """Choose the photographs to use, without their captions with HTML; returns also the number left out by reason, and
-    the number of removed captions."""
+    """The photographs to use, without captions with HTML; numbers left out by reason; number of removed captions."""
     kept, left_out, refused = [], Counter[str](), 0
     for photograph in photographs:
-        texts = [text for text in photograph.texts if not has_markup(text)]
+        texts = [text for text in photograph.texts if not refusal(text)]
         reason = kept_out.reason(photograph.numbers)
         refused += 0 if reason else len(photograph.texts) - len(texts)
         if reason := reason or ("" if texts else f"{MARKUP_REASON} of all captions"):

@@ -19,10 +19,7 @@ from menagerie.envs.core.reading import inside, is_system_file, reading
 
 def find_files(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Which of `names` are files below a folder, each with its spelling on disk (`spellings`); raises for a name that
-    leads outside.
-
-    Each folder is listed once: checking every path by itself takes ten times as long.
-    """
+    leads outside. Each folder is listed once: checking every path by itself takes ten times as long."""
     folders = defaultdict(list)
     for name in names:
         inside(root, name)
@@ -44,8 +41,7 @@ def spellings(name: str) -> Iterable[str]:
 
 
 def files_in(folder: Path) -> frozenset[str]:
-    """The names of the files in a folder, without those that operating systems create; empty if there is no such
-    folder."""
+    """The names of the files in a folder, without those that operating systems create; empty if there is no folder."""
     try:
         with os.scandir(folder) as entries:
             files = (e.name for e in entries if (os.path.isfile(e.path) if e.is_symlink() else e.is_file()))
@@ -88,10 +84,8 @@ class SearchedFolders:
         return [(self.root / self.name, file)]
 
     def found(self, names: Iterable[str]) -> dict[str, Path]:
-        """The path of each of `names` that exists, in the first folder that has it.
-
-        Raises for a name that leads outside a folder, and for two different files of one name if they must be `alike`.
-        """
+        """The path of each of `names` that exists, in the first folder that has it. Raises for a name that leads
+        outside a folder, and for two different files of one name if they must be `alike`."""
         places = {name: self.places(name) for name in names}
         wanted = defaultdict(set)
         for folder, file in chain.from_iterable(places.values()):

@@ -76,8 +76,7 @@ def mentions_in(graphs: Iterable[SceneGraph]) -> Iterator[Mention]:
 
 
 def split_phrase(phrase: str) -> Iterator[str]:
-    """Split a phrase into noun and descriptions: "small brown cat" -> "cat", "small", "brown"; "woman in red" ->
-    "woman", "in red"."""
+    """Split a phrase: "small brown cat" -> "cat", "small", "brown"; "woman in red" -> "woman", "in red"."""
     words = plain_phrase(phrase).split()
     end = next((k for k, word in enumerate(words) if k and word in BEHIND), len(words))
     yield words[end - 1] if words else ""

@@ -33,15 +33,13 @@ class PhotographId(NamedTuple):
 @dataclass(frozen=True)
 class KeptOut:
     """Photographs that training leaves out; by default none.
-
     `menagerie.generators.benchmarks.tested_photographs.images_of_tests` collects those of COCO's validation set and of
     all benchmarks on disk."""
 
     images: Mapping[PhotographId, str] = field(default_factory=dict)
     """Reason for leaving out each photograph, such as "in sugarcrepe"."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """For each collection, the information that is missing; without it, photographs that tests show may get into
-    training."""
+    """For each collection, the missing information, without which tested photographs may get into training."""
     allow_unknown: bool = False
     """Whether sources may be used in spite of missing information; otherwise missing information raises."""
 

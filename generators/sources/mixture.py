@@ -32,8 +32,7 @@ class Mixture(Captioned):
         self.complete_captions = all(part.complete_captions for part in parts)
         self.names = frozenset().union(*(part.names for part in parts))
         self.has_counterfactuals = all(part.has_counterfactuals for part in parts)
-        kinds = dict.fromkeys(kind for part in parts for kind in part.text_negatives)
-        self.text_negatives = tuple(kinds)
+        self.text_negatives = tuple(dict.fromkeys(kind for part in parts for kind in part.text_negatives))
         self.shares = {part_name(p): float(share) for p, share in enumerate(shares)}
         self.strata = joined_strata(parts)
 
@@ -45,11 +44,9 @@ class Mixture(Captioned):
 
     def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         """The counterfactuals' images of `indices`, in order; raises unless all parts have counterfactuals."""
-        return (
-            self._joined("counterfactual_images", indices)
-            if self.has_counterfactuals
-            else super().counterfactual_images(indices)
-        )
+        if not self.has_counterfactuals:
+            return super().counterfactual_images(indices)
+        return self._joined("counterfactual_images", indices)
 
     def _joined(self, images: str, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         none = getattr(self.parts[0], images)([])  # so that an empty batch has the right size
@@ -64,18 +61,13 @@ class Mixture(Captioned):
         return [[lists[k][0] for lists in each] for k in range(count)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """The negatives that each index's own part makes with the same draw; None for parts without negatives of this
-        kind."""
+        """The negatives that each index's own part makes with the same draw; None for parts without negatives."""
         places = zip(self._places(indices), draws, strict=True)
-        return [
-            part.negatives([index], [int(draw)], kind)[0] if kind in part.text_negatives else None
-            for (part, index), draw in places
-        ]
+        return [part.negatives([index], [int(draw)], kind)[0] for (part, index), draw in places]
 
     def false_of(
         self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
     ) -> list[Caption | None]:
-        """The false versions of captions that each index's own part makes."""
         places = zip(self._places(indices), draws, captions, strict=True)
         return [part.false_of([index], [int(draw)], [text], kind)[0] for (part, index), draw, text in places]
 
@@ -158,8 +150,7 @@ class CaptionedSubset(Captioned):
     )
 
     def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its counterfactual in this part; -1 if the part doesn't have the
-        counterfactual."""
+        """For each index, that of its counterfactual in this part; -1 if the part lacks it."""
         place = {int(there): here for here, there in enumerate(self.indices)}
         there = self.whole.counterfactual_items(self.there(indices))
         return np.array([place.get(int(item), -1) for item in there], np.int64)

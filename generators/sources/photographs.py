@@ -46,8 +46,7 @@ class Photographs(Captioned):
 
     @cached_property
     def identity(self) -> str:
-        """A hash of what the data's items are made from: names of images, sizes of their files (not their bytes), texts
-        and graphs."""
+        """A hash of what items are made from: names of images, sizes of their files (not bytes), texts and graphs."""
         known = hashlib.sha256(str(len(self)).encode())
         for part in chain(self.names_of_images, self.files.sizes(), self.content()):
             known.update(part.encode(errors="backslashreplace") + b"\0")

@@ -26,8 +26,7 @@ class Place:
     parse: Callable[[str], SceneGraph] = one_node
     """Makes scene graphs of texts that have none; a `CaptionParser` gets all captions of a source at once."""
     folders: Given = field(default_factory=dict)
-    """Folders outside the root, by the path below the root that they replace (`--images FOLDER=PATH`). All folders of a
-    path are searched."""
+    """Folders outside the root, all searched, by the path that they replace below it (`--images FOLDER=PATH`)."""
     squashed: bool = False
     """Whether to squash the whole image to a square; otherwise its central square is taken."""
     interpolation: str = "bicubic"
@@ -37,8 +36,7 @@ class Place:
     allow_missing: bool = False
     """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
     tag: Tagger | None = spacy_tags
-    """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
-    is enough to count records."""
+    """Tags a text's parts of speech, to shuffle words by. With None none are shuffled, enough to count records."""
     kept_out: KeptOut = field(default_factory=KeptOut)
     """Photographs that a source leaves out because tests show them."""
     caption: str = ""

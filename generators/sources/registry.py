@@ -58,11 +58,8 @@ class State(NamedTuple):
 
 
 def state(spec: SourceSpec, place: Place) -> State:
-    """Whether a source's files and folders exist and look complete, judged by numbers of files.
-
-    It takes under a second because no file is read whole: opening the source may still find faults, such as a torn
-    file or missing images.
-    """
+    """Whether a source's files and folders exist and look complete, judged by numbers of files. No file is read whole,
+    so opening the source may still find faults, such as a torn file or missing images."""
     problem = "; ".join(problems(spec, place))
     return State(spec.name, problem, spec.get, spec.licence)
 

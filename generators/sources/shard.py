@@ -19,7 +19,6 @@ from menagerie.generators.sources.rows import writable
 from menagerie.generators.sources.texts import refusal
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
-TEXTS = ("txt", "json")
 LARGEST_TEXT = 1 << 20  # bytes of a .txt or .json
 LONGEST = 2000  # characters of a caption
 JPEG_END = b"\xff\xd9"
@@ -105,15 +104,22 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
         raise Refusal("no image")
-    about, described = None, {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files}
+    about, described = (
+        None,
+        {ending: read_member_text(file, files[ending]) for ending in ("txt", "json") if ending in files},
+    )
     with contextlib.suppress(Unreadable):
         about = parse_json(described.get("json", "{}"), "a .json")
     if not isinstance(about, dict):
         raise Refusal("a .json that is no JSON object")
     text = described.get("txt", about.get("caption"))
     check_image(file, image)
-    number = flickr_number(about.get("url"))
-    return Sample(key, *image, read_caption(text), number.number if number else 0)
+    if not isinstance(text, str):
+        raise Refusal("no caption")
+    caption, number = " ".join(text.split()), flickr_number(about.get("url"))
+    if problem := refusal(caption) or "a text that is too long" * (len(caption) > LONGEST):
+        raise Refusal(problem)
+    return Sample(key, *image, caption, number.number if number else 0)
 
 
 def read_member_text(file: Any, member: Member) -> str:
@@ -125,18 +131,6 @@ def read_member_text(file: Any, member: Member) -> str:
         return decode_text(file.read(member.size))
     except ValueError:
         raise Refusal("a text that isn't UTF-8") from None
-
-
-def read_caption(text: object) -> str:
-    """A caption with white space normalised; raises `Refusal` for texts that aren't captions."""
-    if not isinstance(text, str):
-        raise Refusal("no caption")
-    caption = " ".join(text.split())
-    if problem := refusal(caption):
-        raise Refusal(problem)
-    if len(caption) > LONGEST:
-        raise Refusal("a text that is too long")
-    return caption
 
 
 def check_image(file: Any, member: Member) -> None:

@@ -1,11 +1,11 @@
 """Tar shards in webdataset's form, such as CC12M's (Changpinyo et al. 2021): images with alternative texts.
 
 Shards are read in place. Samples that can't be trained on are left out and counted: those without an image or a
-caption, with images of other formats or too large, with JPEGs cut short, and with captions that contain HTML. Links and
-devices are left out and counted too. Of two files with one name and kind the
-first is taken; of several images in one sample a JPEG if there is one, else a PNG. A shard that is cut short raises an
-error. So does an image that fails only when it is decoded: to leave it out, write the key that the error names into
-`left_out.txt` beside the shards, one key per line ("00000.tar/00012").
+caption, with images of other formats or too large, with JPEGs cut short, and with captions that contain HTML; also
+links and devices. Of two files with one name and kind the first is taken; of several images in one sample a JPEG if
+there is one, else a PNG. A shard that is cut short raises an error. So does an image that fails only when it is
+decoded: to leave it out, write the key that the error names into `left_out.txt` beside the shards, one key per line
+("00000.tar/00012").
 """
 
 from collections import Counter
@@ -70,8 +70,7 @@ class TarShards(Photographs):
     """The samples in all .tar files of a folder, in the order of the files' names: `TarShards(place)`."""
 
     def __init__(self, place: Place) -> None:
-        """Read all shards, or their indexes if these are saved. Raises for a folder without shards, and for a shard
-        that is cut short."""
+        """Read all shards, or their saved indexes. Raises if there are none, and for a shard that is cut short."""
         place.kept_out.require(FLICKR)
         place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)

@@ -14,11 +14,6 @@ MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")
 MARKUP_REASON = "HTML in the text"
 
 
-def has_markup(text: str) -> bool:
-    """Whether a text contains HTML tags: such texts are refused and counted, never interpreted."""
-    return bool(MARKUP.search(text))
-
-
 def graphs_of(texts: Sequence[str], parse: Callable[[str], SceneGraph]) -> list[SceneGraph]:
     """The scene graphs of texts; a `CaptionParser` gets all at once, which is faster."""
     return parse.parse(texts) if isinstance(parse, CaptionParser) else list(map(parse, texts))
@@ -42,11 +37,11 @@ class Texts(Sequence[str]):
 
 
 def refusal(text: str) -> str:
-    """The reason why a text isn't accepted; empty if it is."""
+    """The reason why a text isn't accepted; empty if it is. Texts with HTML are never interpreted."""
     if not text.strip():
         return "no text"
     if not writable(text):
         return "half a character in the text"
     if len(text) > LONGEST_TEXT:
         return "a text that is too long"
-    return MARKUP_REASON if has_markup(text) else ""
+    return MARKUP_REASON if MARKUP.search(text) else ""

@@ -1,13 +1,15 @@
-"""Visual Genome: descriptions of regions, and relations of objects (Krishna et al. 2017, "Visual Genome").
+"""Visual Genome: descriptions of regions, and relations of objects (Krishna et al. 2017, "Visual Genome"). And GQA:
+scene graphs of its photographs (Hudson and Manning 2019, "GQA").
 
 The forms of `region_descriptions.json` and `image_data.json` are confirmed. Those of the relation files are from
-memory, so variants are accepted: an object has a "name" or "names", a relation has its objects or their ids.
+memory, so variants are accepted: an object has a "name" or "names", a relation has its objects or their ids. GQA's file
+is one object that maps an image's number to its objects, with their names, attributes and relations.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from menagerie.generators.sources.annotated import (
     AnnotatedPhotographs,
@@ -33,37 +35,39 @@ Numbers = tuple[PhotographId, ...]
 """A photograph's numbers: Visual Genome's first, then known numbers in other collections."""
 
 
-class GenomePhotographs(AnnotatedPhotographs):
-    """Annotated photographs of Visual Genome, whose other numbers are known from `IMAGE_DATA`."""
+def genome_photographs(
+    name: str,
+    place: Place,
+    entries: Iterable[tuple[str, FileRow]],
+    read: Read,
+    recipe: Recipe,
+    empty: str,
+    folders: Sequence[str] = FOLDERS,
+) -> AnnotatedPhotographs:
+    """Photographs of Visual Genome whose other numbers are known and that `place` doesn't keep out; others are counted.
 
-    folders: ClassVar[tuple[str, ...]] = FOLDERS
-    """Folders in which the images are searched."""
-    empty: str
-    """Reason given for leaving out a photograph from which no caption can be made."""
+    Each of `entries` has a photograph's number as text. `empty` is the reason for leaving out a photograph without
+    phrases. An image is taken from the first of `folders` that has it; raises for missing images.
+    """
+    place.kept_out.require(VISUAL_GENOME)
+    every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
+    left_out, refused, files = Counter[str](), RefusalCounts(), list[str]()
 
-    def __init__(
-        self, name: str, place: Place, entries: Iterable[tuple[str, FileRow]], read: Read, recipe: Recipe
-    ) -> None:
-        """Take the photographs whose numbers are known and that `place` doesn't keep out, and count the others. Each of
-        `entries` has a photograph's number as text."""
-        place.kept_out.require(VISUAL_GENOME)
-        every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
-        left_out, refused, files = Counter[str](), RefusalCounts(), list[str]()
+    def known() -> Iterator[tuple[str, Annotations]]:
+        for number, entry in entries:
+            annotations = read(entry, refused) if number in every else Annotations(())
+            reason = place.kept_out.reason(every[number]) if number in every else UNKNOWN
+            if reason := reason or ("" if annotations.phrases else empty):
+                left_out[reason] += 1
+            else:
+                files.append(f"{number}.jpg")
+                coco = (own for own in every[number] if own.collection == COCO)
+                yield str(next(coco, every[number][0])), annotations  # a name shared by all sources
 
-        def known() -> Iterator[tuple[str, Annotations]]:
-            for number, entry in entries:
-                annotations = read(entry, refused) if number in every else Annotations(())
-                reason = place.kept_out.reason(every[number]) if number in every else UNKNOWN
-                if reason := reason or ("" if annotations.phrases else self.empty):
-                    left_out[reason] += 1
-                else:
-                    files.append(f"{number}.jpg")
-                    coco = (own for own in every[number] if own.collection == COCO)
-                    yield str(next(coco, every[number][0])), annotations  # a name shared by all sources
-
-        super().__init__(name, known(), recipe, left_out, refused)
-        folders = tuple(place.path(folder) for folder in self.folders)  # an image is taken from the first that has it
-        self.files = ImageFiles(SearchedFolders(folders[0], ".", {".": folders}, alike=False), files, place.resolution)
+    made = AnnotatedPhotographs(name, known(), recipe, left_out, refused)
+    paths = tuple(place.path(folder) for folder in folders)
+    made.files = ImageFiles(SearchedFolders(paths[0], given={".": paths}, alike=False), files, place.resolution)
+    return made
 
 
 def image_numbers(path: Path) -> dict[int, Numbers]:
@@ -90,18 +94,14 @@ def number_in(entry: FileRow, key: str) -> PhotographId | None:
     return None if number is None else PhotographId(COLLECTIONS.get(key, VISUAL_GENOME), number)
 
 
-class VisualGenome(GenomePhotographs):
+def open_genome(place: Place) -> AnnotatedPhotographs:
     """Photographs with captions of two regions, or of one relation or some objects, as `Place.caption` says."""
-
-    def __init__(self, place: Place) -> None:
-        """Read the files; raises for missing images and for entries in another form."""
-        recipe = place.recipe(tuple(RECIPES))
-        names, read, make = RECIPES[recipe]
-        files = [place.path(name) for name in names]
-        file = next((file for file in files if file.is_file()), files[0])
-        self.empty = f"nothing in {file.name}"
-        entries = ((str(entry.field(id_key(entry), int)), entry) for entry in read_entries(file, list))
-        super().__init__(f"Visual Genome {recipe}", place, entries, read, make)
+    recipe = place.recipe(tuple(RECIPES))
+    names, read, make = RECIPES[recipe]
+    files = [place.path(name) for name in names]
+    file = next((file for file in files if file.is_file()), files[0])
+    entries = ((str(entry.field(id_key(entry), int)), entry) for entry in read_entries(file, list))
+    return genome_photographs(f"Visual Genome {recipe}", place, entries, read, make, f"nothing in {file.name}")
 
 
 def read_regions(entry: FileRow, refused: RefusalCounts) -> Annotations:
@@ -140,12 +140,48 @@ RECIPES: dict[str, tuple[tuple[str, ...], Read, Recipe]] = {
 }
 SOURCE = SourceSpec(
     name="visual genome",
-    open=VisualGenome,
+    open=open_genome,
     files=(IMAGE_DATA,),
     images=("vg", *FOLDERS),
     image_folders=FOLDERS,
     recipes={name: files for name, (files, *_) in RECIPES.items()},
     get="homes.cs.washington.edu/~ranjay/visualgenome (images parts 1 and 2, image meta data, region descriptions, "
     "relationships or scene graphs)",
+    licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
+)
+
+
+GQA_GRAPHS, GQA_IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
+
+
+def open_gqa(place: Place) -> AnnotatedPhotographs:
+    """Photographs with one relation per caption, or up to three objects of an image without relations. OC-CLIP's graphs
+    have attributes in their nodes, so a phrase has them too; the recipe "names" leaves them out."""
+    read = partial(gqa_annotations, attributes=place.recipe(tuple(SOURCE_GQA.recipes)) == "attributes")
+    entries = ((entry.place, entry) for entry in read_entries(place.path(GQA_GRAPHS), dict))
+    return genome_photographs("GQA", place, entries, read, relation_or_objects, "no objects", (GQA_IMAGES, *FOLDERS))
+
+
+def gqa_annotations(entry: FileRow, refused: RefusalCounts, attributes: bool) -> Annotations:
+    """The objects of an image and their relations."""
+    listed = entry.inside("objects")
+    objects = {key: listed.inside(key) for key in listed.content}
+    phrases = {key: refused.phrase(obj, attributes) for key, obj in objects.items()}
+    related = [
+        (key, refused.clean(relation.field("name", str)), relation.field("object", str))
+        for key, obj in objects.items()
+        for relation in obj.rows("relations")
+    ]
+    return refused.annotations(phrases, related)
+
+
+SOURCE_GQA = SourceSpec(
+    name="gqa",
+    open=open_gqa,
+    files=(GQA_GRAPHS, IMAGE_DATA),
+    images=("gqa", GQA_IMAGES, "vg", *FOLDERS),
+    image_folders=(GQA_IMAGES, *FOLDERS),
+    recipes={"attributes": (), "names": ()},
+    get="cs.stanford.edu/people/dorarad/gqa (scene graphs, images), and image_data.json of Visual Genome",
     licence="CC BY 4.0; images: Flickr's terms, see Visual Genome",
 )

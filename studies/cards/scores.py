@@ -16,8 +16,7 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, Item, Scores, apply_rule
-from menagerie.generators.benchmarks.split_tests import outcome_of
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, Item, Scores, apply_rule, texts_chosen
 from menagerie.generators.frozen.digests import digest_of_rows
 from menagerie.studies.analysis.words import CHANCES
 
@@ -95,4 +94,6 @@ def record_results(items: Iterable[ScoredItem], rules: Sequence[str] = tuple(FOU
                 )
         else:
             chance = 1 / math.comb(scores.shape[1], true)
-            yield RecordResult(subset, task, animals, apply_rule(partial(outcome_of, true), scores).neutral, chance)
+            yield RecordResult(
+                subset, task, animals, apply_rule(partial(texts_chosen, true=true), scores).neutral, chance
+            )

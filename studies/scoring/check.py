@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.known_classes import set_name
+from menagerie.generators.benchmarks.class_folders import set_name
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks import mmvp_vlm, sugarcrepe
+from menagerie.generators.benchmarks import caption_pairs, four_way
 from menagerie.generators.benchmarks.benchmark import (
     Outcome,
     ScoredItem,
@@ -23,10 +23,10 @@ from menagerie.generators.benchmarks.benchmark import (
     first_of_shuffled,
     texts_chosen,
 )
+from menagerie.generators.benchmarks.caption_pairs import both_above
 from menagerie.generators.benchmarks.matrix import among_best, rank_candidates
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, group_by_task
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.benchmarks.sugarcrepe import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.models.library.pictures import frame_images
@@ -134,7 +134,7 @@ def test_both_true_captions_of_sugarcrepe_pp_must_be_above_the_false_one(row, ex
 
 
 def test_mmvp_takes_the_second_of_level_images(tmp_path):
-    bench, rule = make("mmvp-vlm", tmp_path), mmvp_vlm.second_of_level
+    bench, rule = make("mmvp-vlm", tmp_path), four_way.second_of_level
     assert texts_of(bench.items[2]) == [f"a photo of a cat that looks to side {k}" for k in (5, 6)]
     assert [image.file for image in bench.records[2].images] == ["Camera Perspective/5.jpg", "Camera Perspective/6.jpg"]
     assert rule(np.array([[2.0, 1.0], [1.0, 1.0]])) == Outcome(1.0, 0.5, True)
@@ -147,7 +147,7 @@ def test_mmvp_takes_the_second_of_level_images(tmp_path):
 def test_another_rule_changes_the_content_by_which_scores_are_kept(tmp_path):
     records = make("mmvp-vlm", tmp_path).records
     one, two, three = (
-        list(ItemBenchmark("m", mmvp_vlm.IMAGES, records, Place(tmp_path, 16), rule).content())
+        list(ItemBenchmark("m", four_way.MMVP_IMAGES, records, Place(tmp_path, 16), rule).content())
         for rule in (texts_chosen, first_of_best, {"a": texts_chosen, "b": first_of_best})
     )
     assert one != two != three != one
@@ -345,7 +345,7 @@ def test_boxes_are_cut_out_as_pillow_does(tmp_path, box, problem):
 def test_images_are_framed_as_the_library_frames_pictures(tmp_path, squashed, interpolation):
     framing = Framing(16, squashed, interpolation)
     bench = make("sugarcrepe", tmp_path, **framing._asdict())
-    files = [tmp_path / sugarcrepe.IMAGES / name for name in bench.files.names]
+    files = [tmp_path / caption_pairs.IMAGES / name for name in bench.files.names]
     assert torch.equal(bench.images(range(2)), frame_images(files, framing))
 
 
@@ -466,7 +466,7 @@ def vote(root):
 
 
 def lone_types(root):
-    write_csv(root / mmvp_vlm.FILE, ("Question ID", "Type", "Statement"), [(1, "Text", "cat"), (2, "Color", "dog")])
+    write_csv(root / four_way.MMVP, ("Question ID", "Type", "Statement"), [(1, "Text", "cat"), (2, "Color", "dog")])
 
 
 def empty_folders(root):
@@ -488,7 +488,7 @@ FAULTS = [
     ),
     ("colorswap", replace("colorswap/test.json", '"caption_2"', '"other"'), "has no 'caption_2'"),
     ("mmvp-vlm", lone_types, "record 1 has no partner of its 'Type'"),
-    ("mmvp-vlm", replace(mmvp_vlm.FILE, "Question ID,", ""), "has no column 'Question ID'"),
+    ("mmvp-vlm", replace(four_way.MMVP, "Question ID,", ""), "has no column 'Question ID'"),
     ("pug-spar", spar_line("centre", "right", "Default", "Default"), "of left, right, bottom, top: 'centre'"),
     ("pug-spar", spar_line("left", "blank", "Default", "Default"), "record 7 has a 'character2_pos' that is none of"),
     ("pug-spar", spar_line("left", "right", "Defualt", "Default"), "none of default, blue, red, grass, stone: 'Def"),
@@ -561,18 +561,18 @@ def bag_scores(item):
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="MENAGERIE_SHARED has no data")
 def test_sugarcrepes_own_files_have_their_counts_and_ties_of_bags_of_words(tmp_path):
-    mini = {sugarcrepe.IMAGES: (SHARED / "coco-mini/val2017",)}
+    mini = {caption_pairs.IMAGES: (SHARED / "coco-mini/val2017",)}
     bench = load_benchmark("sugarcrepe").build(Place(SHARED, 32, allow_missing=True, folders=mini))
-    assert Counter(record.task for record in bench.records) + bench.missing == dict(sugarcrepe.COUNTS)
+    assert Counter(record.task for record in bench.records) + bench.missing == dict(caption_pairs.SUGARCREPE)
     assert len(bench.items) == 26
     assert bench.images(range(len(bench.files))).shape[1:] == (3, 32, 32)
-    files = (json.loads((SHARED / f"sugarcrepe/{part}.json").read_text()).values() for part in sugarcrepe.COUNTS)
+    files = (json.loads((SHARED / f"sugarcrepe/{part}.json").read_text()).values() for part in caption_pairs.SUGARCREPE)
     for name in (names := {record["filename"] for records in files for record in records}):
         (tmp_path / name).touch()
     assert len(names) == 1560
-    bench = load_benchmark("sugarcrepe").build(Place(SHARED, folders={sugarcrepe.IMAGES: (tmp_path,)}))
+    bench = load_benchmark("sugarcrepe").build(Place(SHARED, folders={caption_pairs.IMAGES: (tmp_path,)}))
     outcomes = group_by_task(bench.items, [bench.outcome(item, bag_scores(item)) for item in bench.items])
-    assert {name: len(its) for name, its in outcomes.items()} == dict(sugarcrepe.COUNTS)
+    assert {name: len(its) for name, its in outcomes.items()} == dict(caption_pairs.SUGARCREPE)
     tied = {name: sum(outcome.tied for outcome in its) for name, its in outcomes.items()}
     assert (tied["swap_att"], tied["swap_obj"]) == (406, 163)
     for name in ("swap_att", "swap_obj"):

@@ -7,8 +7,14 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_json
-from menagerie.generators.benchmarks.class_folders import folder_classes
-from menagerie.generators.benchmarks.known_classes import DATA, clip_names, known_classes, known_templates, set_name
+from menagerie.generators.benchmarks.class_folders import (
+    DATA,
+    clip_names,
+    folder_classes,
+    known_classes,
+    known_templates,
+    set_name,
+)
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.studies.scoring.check import wrong_counts
 

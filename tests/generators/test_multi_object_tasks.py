@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.world import PUG, TWELVE_TEXTURES
-from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, true_above
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, texts_chosen
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import phrase
@@ -172,10 +172,10 @@ def test_a_false_caption_has_as_many_unseen_compositions_as_its_caption():
 
 
 def test_true_texts_above_false_ones():
-    assert true_above(np.array([[2.0, 3, 1]]), 2) == (1, 1, False)
-    assert true_above(np.array([[2.0, 1, 1]]), 2) == (0, 1 / 2, True)
-    assert true_above(np.array([[1.0, 1, 1]]), 2) == (0, 1 / 3, True)
-    assert true_above(np.array([[2.0, 0, 1]]), 2) == (0, 0, False)
+    assert texts_chosen(np.array([[2.0, 3, 1]]), 2) == (1, 1, False)
+    assert texts_chosen(np.array([[2.0, 1, 1]]), 2) == (0, 1 / 2, True)
+    assert texts_chosen(np.array([[1.0, 1, 1]]), 2) == (0, 1 / 3, True)
+    assert texts_chosen(np.array([[2.0, 0, 1]]), 2) == (0, 0, False)
 
 
 def test_reports_explain_every_task_and_test():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from menagerie.generators.benchmarks import clevr_bind, mmvp_vlm, negbench, pug, sugarcrepe, valse, vl_checklist
+from menagerie.generators.benchmarks import caption_pairs, clevr_bind, four_way, negbench, pug, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome
 from menagerie.generators.benchmarks.four_way import RULES
 from menagerie.generators.benchmarks.matrix import Pool
@@ -47,8 +47,8 @@ def write_images(folder: Path, names: Iterable[str], size: tuple[int, int] = (36
 
 def make_sugarcrepe(root: Path) -> Counts:
     """The keys of swap_obj have gaps."""
-    write_images(root / sugarcrepe.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
-    for k, name in enumerate(sugarcrepe.COUNTS):
+    write_images(root / caption_pairs.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
+    for k, name in enumerate(caption_pairs.SUGARCREPE):
         records = {
             str(7 * i if name == "swap_obj" else i): {
                 "filename": f"00000000000{i + 1}.jpg",
@@ -58,7 +58,7 @@ def make_sugarcrepe(root: Path) -> Counts:
             for i in range(2)
         }
         write_json(root / f"sugarcrepe/{name}.json", records)
-    return dict.fromkeys(sugarcrepe.COUNTS, 2)
+    return dict.fromkeys(caption_pairs.SUGARCREPE, 2)
 
 
 def make_winoground(root: Path) -> Counts:
@@ -78,8 +78,8 @@ def make_winoground(root: Path) -> Counts:
 
 def make_sugarcrepe_pp(root: Path) -> Counts:
     """Two true captions each, which differ in one word."""
-    write_images(root / sugarcrepe.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
-    for k, name in enumerate(sugarcrepe.PLUS_COUNTS):
+    write_images(root / caption_pairs.IMAGES, ["000000000001.jpg", "000000000002.jpg"])
+    for k, name in enumerate(caption_pairs.SUGARCREPE_PP):
         records = [
             {
                 **{"id": i, "filename": f"00000000000{i + 1}.jpg", "caption": f"A cat, {k}."},
@@ -88,7 +88,7 @@ def make_sugarcrepe_pp(root: Path) -> Counts:
             for i in range(2)
         ]
         write_json(root / f"sugarcrepe_pp/{name}.json", records)
-    return dict.fromkeys(sugarcrepe.PLUS_COUNTS, 2)
+    return dict.fromkeys(caption_pairs.SUGARCREPE_PP, 2)
 
 
 def make_colorswap(root: Path) -> Counts:
@@ -137,7 +137,7 @@ def make_cola(root: Path) -> Counts:
 def make_valse(root: Path) -> Counts:
     """Of three records one has the vote of one annotator alone."""
     images = {"foil-it": "COCO_val2014_000000000001.jpg", "coreference-hard": "VisualDialog_val2018_000000000001.jpg"}
-    for name in valse.COUNTS:
+    for name in caption_pairs.VALSE:
         records = {
             f"{name}_{k}": {
                 **{"dataset": "any", "image_file": images.get(name, f"v7w_{k}.jpg")},
@@ -148,15 +148,15 @@ def make_valse(root: Path) -> Counts:
         }
         write_json(root / f"valse/data/{name}.json", records)
     write_images(root / "valse/images", ["v7w_0.jpg", "v7w_1.jpg", *images.values()])
-    return dict.fromkeys(valse.COUNTS, 2)
+    return dict.fromkeys(caption_pairs.VALSE, 2)
 
 
 def make_mmvp_vlm(root: Path) -> Counts:
     """Two pairs of one pattern and one of another, whose name is two words."""
     patterns = {"Orientation": (1, 2, 3, 4), "Camera Perspective": (5, 6)}
     rows = [(k, name, f"a cat that looks to side {k}") for name, numbers in patterns.items() for k in numbers]
-    write_csv(root / mmvp_vlm.FILE, ("Question ID", "Type", "Statement"), rows)
-    write_images(root / mmvp_vlm.IMAGES, [f"{name}/{k}.jpg" for k, name, _ in rows])
+    write_csv(root / four_way.MMVP, ("Question ID", "Type", "Statement"), rows)
+    write_images(root / four_way.MMVP_IMAGES, [f"{name}/{k}.jpg" for k, name, _ in rows])
     return {name: len(numbers) // 2 for name, numbers in patterns.items()}
 
 

@@ -17,8 +17,8 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.caption_pairs import SUGARCREPE as COUNTS
 from menagerie.generators.benchmarks.registry import load_benchmark, names
-from menagerie.generators.benchmarks.sugarcrepe import COUNTS
 from menagerie.generators.hub.forms import FORMS
 from menagerie.generators.hub.put import ImportSummary, put_below
 from menagerie.generators.hub.write import import_folder

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from menagerie.generators.benchmarks import aro, vl_checklist
+from menagerie.generators.benchmarks import caption_pairs, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, ScoredItem, summarise
 from menagerie.generators.benchmarks.photographs import macro, summaries_by_task
 from menagerie.generators.benchmarks.registry import load_benchmark
@@ -110,7 +110,7 @@ def test_clusters_of_pools_are_images(name, images, tmp_path):
     assert len({result_cluster(item, pooled=True) for item in items}) == images < len(items)
 
 
-class Fragile(aro.VGAttribution):
+class Fragile(caption_pairs.VGAttribution):
     """A benchmark without numbers for a part of its records."""
 
     def headlines(self, items, outcomes):

@@ -7,7 +7,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
-from menagerie.generators.benchmarks import sugarcrepe
+from menagerie.generators.benchmarks import caption_pairs
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
@@ -28,7 +28,7 @@ TEXTS = ("a red cat above a white lion", "a white cat above a red lion")
 def folder(tmp_path, monkeypatch):
     """Records of two texts in the words of our worlds, and a scorer of graphs."""
     make_sugarcrepe(tmp_path / "data")
-    for name in sugarcrepe.COUNTS:
+    for name in caption_pairs.SUGARCREPE:
         record = {"filename": "000000000001.jpg", "caption": TEXTS[0], "negative_caption": TEXTS[1]}
         write_json(tmp_path / f"data/sugarcrepe/{name}.json", {"0": record})
     (tmp_path / "mine.py").write_text(SCORER)
