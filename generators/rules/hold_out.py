@@ -89,11 +89,6 @@ def matches_any(rules: Iterable[Rule], scene: Scene) -> bool:
     return any(rule.matches(scene) for rule in rules)
 
 
-def unmatched_scenes(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
-    """The scenes that no rule matches."""
-    return [scene for scene in scenes if not matches_any(rules, scene)] if rules else scenes
-
-
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
     """Parse the hold-out rules that a split records, with the sets that it records. Doesn't need the world's file."""
     return rules_in(recipe, World("", words.animals, words.textures, words.backgrounds, words.sizes))

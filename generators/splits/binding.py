@@ -26,7 +26,7 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.coverage import Coverage, coverage_of
+from menagerie.generators.coverage import Coverage
 from menagerie.generators.splits.facts import (
     Claim,
     Fact,
@@ -114,10 +114,6 @@ class BindingRecipe(PairRecipe):
     def unseen(self, scene: Scene, known: frozenset[Fact]) -> int:
         """How many compositions of a scene or of its swap, whichever has more, aren't `known`."""
         return max(sum(fact not in known for fact in composition_facts(one)) for one in (scene, self.swap(scene)))
-
-    def coverage_in(self, world: World) -> Coverage:
-        """The combinations of animal and texture, and which of them train shows."""
-        return coverage_of(vars(self), world.animals, world.textures)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are

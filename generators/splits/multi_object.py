@@ -30,7 +30,7 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.hard_negatives.tasks import Task, tasks_named
 from menagerie.generators.captions.spec import SEARCH, search_target
 from menagerie.generators.captions.templates import Content, content_of
-from menagerie.generators.coverage import Coverage, coverage_of, round_coverage
+from menagerie.generators.coverage import round_coverage
 from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.even_draws import SceneSampler, distinct_scenes
@@ -192,13 +192,12 @@ class MultiObjectRecipe(SplitRecipe):
         mentions with their textures."""
         if len(scene.objects) < 2 or not {scene.objects[i].slot for i in exchanged(scene)} <= textured:
             return False
-        world = load_world(self.world)
-        return self.shows(world, self.swap(scene)) and self.free(world)(self.swap(scene))
+        return self.shows(load_world(self.world), self.swap(scene))
 
     def shows(self, world: World, scene: Scene) -> bool:
-        """Whether train may show all compositions of a scene."""
-        coverage = self.coverage_in(world)
-        return all(coverage.seen(obj.animal, obj.texture) for obj in scene.objects)
+        """Whether train may show a scene: all its compositions, and no rule holds it out."""
+        seen = self.coverage_in(world).seen
+        return all(seen(*obj[:2]) for obj in scene.objects) and self.free(world, scene)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         self.check_names(world)
@@ -226,10 +225,9 @@ class MultiObjectRecipe(SplitRecipe):
         """Return the `number` scenes of train with this many objects. If these are two or more, the last scenes, a
         share `hard_negatives`, are swaps of others."""
         swaps = round(self.hard_negatives * number) if objects > 1 else 0
-        trained, free = self.coverage_in(world).trained, self.free(world)
-        random = generator(self.seed, "train", objects)
+        trained, random = self.coverage_in(world).trained, generator(self.seed, "train", objects)
         sampler = SceneSampler(world, LAYOUTS[self.layout], objects, self.train_range, trained, random)
-        scenes = distinct_scenes(number - swaps, sampler.sample, free, like=lambda scene: scene)
+        scenes = distinct_scenes(number - swaps, sampler.sample, partial(self.free, world), like=lambda scene: scene)
         if len(scenes) < number - swaps:
             raise UserError(
                 f"train_scenes {self.train_scenes} asks for {number - swaps} scenes of {objects} objects, but world "
@@ -238,8 +236,7 @@ class MultiObjectRecipe(SplitRecipe):
         if not swaps:
             return scenes
         known = set(scenes)
-        swapped = (self.swap(scene) for scene in scenes)
-        usable = [scene for scene in swapped if scene not in known and self.shows(world, scene) and free(scene)]
+        usable = [scene for scene in map(self.swap, scenes) if scene not in known and self.shows(world, scene)]
         if len(usable) < swaps:
             most = int(100 * len(usable) / number) / 100
             raise UserError(
@@ -263,7 +260,7 @@ class MultiObjectRecipe(SplitRecipe):
     def test_scenes_of(self, world: World, name: str) -> list[Scene]:
         """The scenes of a test: at most `test_scenes`."""
         objects, choose = number_of_objects(name), self.chooser(world, name)
-        scenes = self.draw_scenes(world, name, objects, self.test_scenes, choose, self.free_both(world))
+        scenes = self.draw_scenes(world, name, objects, self.test_scenes, choose, partial(self.free_both, world))
         if not scenes:
             raise UserError(
                 f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
@@ -285,12 +282,17 @@ class MultiObjectRecipe(SplitRecipe):
     def validation_scenes(self, world: World, taken: set[Scene]) -> list[Scene]:
         """Return the scenes of validation. They have the numbers of objects of train, but at least two. None is in a
         test, and neither is its swap."""
-        coverage, free = self.coverage_in(world), self.free_both(world)
+        coverage = self.coverage_in(world)
         numbers, scenes = [n for n in self.objects if n > 1] or [2], []
         for n, number in zip(numbers, even_parts(self.test_scenes, len(numbers)), strict=True):
             choose = choose_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
             scenes += self.draw_scenes(
-                world, "validation", n, number, choose, lambda scene: scene not in taken and free(scene)
+                world,
+                "validation",
+                n,
+                number,
+                choose,
+                lambda scene: scene not in taken and self.free_both(world, scene),
             )
         return scenes
 
@@ -308,15 +310,13 @@ class MultiObjectRecipe(SplitRecipe):
             scenes += self.draw_scenes(world, name, n, number, choose, partial(matches_any, rules))
         return scenes
 
-    def free(self, world: World) -> Callable[[Scene], bool]:
-        """Make a function that says whether no rule holds out a scene."""
-        rules = self.rules(world)
-        return lambda scene: not matches_any(rules, scene)
+    def free(self, world: World, *scenes: Scene) -> bool:
+        """Whether no rule holds out any of some scenes."""
+        return not any(matches_any(self.rules(world), scene) for scene in scenes)
 
-    def free_both(self, world: World) -> Callable[[Scene], bool]:
-        """Make a function that says whether no rule holds out a scene or its swap."""
-        free = self.free(world)
-        return lambda scene: free(scene) and free(self.swap(scene))
+    def free_both(self, world: World, scene: Scene) -> bool:
+        """Whether no rule holds out a scene or its swap."""
+        return self.free(world, scene, self.swap(scene))
 
     def counts(self) -> PairCounts:
         """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as
@@ -325,10 +325,6 @@ class MultiObjectRecipe(SplitRecipe):
         self.check_names(world)
         number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
-
-    def coverage_in(self, world: World) -> Coverage:
-        """The compositions of a world, and which of them train shows."""
-        return coverage_of(vars(self), world.animals, world.textures)
 
     def check_names(self, world: World) -> None:
         """Raise unless a world has enough animals and textures for scenes of different objects and for the classes."""

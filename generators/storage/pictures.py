@@ -46,10 +46,9 @@ def trusted_name(split: Split) -> str:
 class SplitPictures:
     """The pictures of a split's rows. A pickle has no pixels: each process opens the file and the atlas itself."""
 
-    def __init__(self, split: Split, world: World | None = None, atlas: Path | None = None, kept: bool = True) -> None:
-        """`world` replaces the one that the file names, and `atlas` the atlas's folder. Unless `kept`, all is composed,
-        whatever the file holds."""
-        self.split, self.world, self.kept, self.side = split, world, kept, split.resolution
+    def __init__(self, split: Split, world: World | None = None, atlas: Path | None = None) -> None:
+        """`world` replaces the one that the file names, and `atlas` the atlas's folder."""
+        self.split, self.world, self.side = split, world, split.resolution
         self.atlas = atlas or atlas_of(split.path.parent, split.identity)
         self._maps: dict[str, dict[str, np.ndarray]] = {}
 
@@ -58,7 +57,7 @@ class SplitPictures:
 
     def in_file(self, subset: str) -> bool:
         """Whether the file holds the pictures of a subset."""
-        return self.kept and bool(self._map(subset))
+        return bool(self._map(subset))
 
     def prepare(self, subset: str) -> None:
         """Build what the atlas lacks for a subset, so that processes that start afterwards find it."""
