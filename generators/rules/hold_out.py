@@ -1,10 +1,8 @@
 """Hold-out rules of a split, their tests, and sets of animals that rules name.
 
-A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the test `held_out`, in test views. Its
-animals may be in other scenes of train: only the composition that the rule describes is unseen. Pairs of which the
-rules leave no scene aren't trainable, and fractions count only the others. With several rules, each also has a test of
-its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the sets of a recipe, such as
-"felines={cat, lion}", and those of its world.
+A scene that any rule matches (`menagerie.generators.rules.rule`) is only in the test `held_out`, in test views. With
+several rules, each also has a test of its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the
+sets of a recipe, such as "felines={cat, lion}", and those of its world (docs/splits.md, section 3).
 """
 
 import re

@@ -163,7 +163,10 @@ class Parser:
             return Comparison(left, operator, (self.value("count"),))
         start = self.next
         if start.kind == "word" and self.ahead[1].kind == "[":
-            return Comparison(left, operator, self.other(left))
+            right = self.term(OBJECT_FIELDS)
+            if left.field == "pair" or right.field != ("animal" if left.field in OF_ANIMALS else left.field):
+                self.fail(f"{left.field} can't be compared with {right.field}", start)
+            return Comparison(left, operator, right)
         if self.take("{"):
             given = self.chain(",", lambda: self.value(left.field))
             self.take("}") or self.expected("',' or '}'")
@@ -185,13 +188,6 @@ class Parser:
             return (value,)
         self.used.add(value)
         return self.sets[value]
-
-    def other(self, left: Term) -> Term:
-        """Parse an indexed field that `left` can be compared with."""
-        start, right = self.next, self.term(OBJECT_FIELDS)
-        if left.field == "pair" or right.field != ("animal" if left.field in OF_ANIMALS else left.field):
-            self.fail(f"{left.field} can't be compared with {right.field}", start)
-        return right
 
     def term(self, fields: Iterable[str]) -> Term:
         """Parse a field, with or without an index."""

@@ -7,7 +7,7 @@ that training lacks or has (`own_facts`, `lacks`, `has`, `apart`, `claims`), whi
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -22,8 +22,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import swapped_content
-from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
+from menagerie.generators.captions.contents import swapped_content, with_exchanged
 from menagerie.generators.captions.hard_negatives.tasks import Task
 from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import TEMPLATES, Caption, Content, Template, content_of, write_caption
@@ -43,6 +42,7 @@ from menagerie.generators.splits.facts import Claim, Fact
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
 Name = TypeVar("Name")
+OF_RULES = ("hard_negatives", "hold_out")  # fields that kinds with held-out scenes of their own don't use
 ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which objects a scene shows, and as what
 
 
@@ -61,8 +61,8 @@ class SplitRecipe(ABC):
     kind: ClassVar[str]
     relational: ClassVar[bool] = False
     """Whether captions state the relation of two objects."""
-    takes_rules: ClassVar[bool] = True
-    """Whether hold-out rules and hard negatives in train can be set; otherwise the kind of split determines both."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Fields that the kind of split doesn't use. They must keep their defaults."""
     least_visible: ClassVar[float] = 0.0
     """Least share of each object that must be visible. Scenes in which other objects hide more are left out after
     rendering."""
@@ -121,8 +121,9 @@ class SplitRecipe(ABC):
     def __post_init__(self) -> None:
         validate(self, str)
         check_template(self)
-        if not self.takes_rules and (self.hard_negatives or self.hold_out):
-            raise UserError(f"a {self.kind} split has its own held-out scenes: no hard_negatives, no hold_out")
+        for field in fields(self):
+            if field.name in self.unused and getattr(self, field.name) != field.default:
+                raise UserError(f"a {self.kind} split doesn't use {field.name}; leave it out")
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption of a scene and its hard negative, or None if it has none."""

@@ -7,9 +7,7 @@ textures; a fraction of those training pairs is in train in the other order too,
 The order is fixed per unordered pair: if it were drawn for ordered pairs, both orders of some pairs would be in train
 as hard negatives that nobody requested. Test pairs, validation and views are as in
 `menagerie.generators.splits.binding`. Training pairs are drawn for each relation separately, and test pairs and pairs
-of validation for all relations together, unless the recipe says otherwise. With `seen_order` the orders of train are
-tested too, in new views: a model that fails there hasn't fitted them; a model that fails only on the others hasn't
-generalised."""
+of validation for all relations together, unless the recipe says otherwise (`unseen_under`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
