@@ -18,8 +18,6 @@ from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.vocabulary import Vocabulary
 
-FORM = "felines={cat, lion}"
-
 
 def set_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Write the sets in a TOML table as recipes hold them."""
@@ -32,7 +30,7 @@ def read_sets(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     for text in texts:
         name, equals, members = (part.strip() for part in text.partition("="))
         if not equals:
-            raise UserError(f"set {text!r} must be a name and its animals, such as {FORM}")
+            raise UserError(f"set {text!r} must be a name and its animals, such as felines={{cat, lion}}")
         if name in sets:
             raise UserError(f"set {name!r} is there twice; rename one")
         inner = members.removeprefix("{").removesuffix("}")

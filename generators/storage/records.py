@@ -18,7 +18,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import chain
 from menagerie.generators.captions.templates import Caption, Content, template_of, write_caption
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.vocabulary import OBJECT, SCENE, Columns, Vocabulary, none_in
+from menagerie.generators.vocabulary import SCENE, Columns, Vocabulary, none_in
 
 NO_OBJECT = 255  # in the column `mentioned`
 NO_GRAPH = SceneGraph(())
@@ -154,16 +154,3 @@ class Records:
 def blocks(n: int) -> Iterator[slice]:
     """Yield the rows 0 to n in blocks. All texts or pictures of a split may not fit in memory."""
     return (slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK))
-
-
-def single_objects(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
-    """Each different object of a table in its slot, view and background, as a scene of its own: all that a renderer has
-    to know to draw the table's scenes."""
-    there = table["animal"] != none_in(vocabulary.animals)
-    size, number = table.get("size", np.zeros_like(table["slot"])), np.zeros(there.shape, np.int64)
-    for part in (table["background"][:, None], table["view"][:, None], table["animal"], table["slot"], size):
-        number = number * (int(part.max(initial=0)) + 1) + part
-    first = np.unique(number[there], return_index=True)[1]
-    row, place = (index[first] for index in np.nonzero(there))
-    alone = {name: table[name][row] for name in ("background", "view")}
-    return vocabulary.decode(alone | {name: table[name][row, place][:, None] for name in OBJECT if name in table})

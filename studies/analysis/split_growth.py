@@ -31,7 +31,7 @@ def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
     store = SplitFolder(folder, load_world(config.world), config.resolution)
     planned, scenes = seconds(recipe.subsets)
     yield "plan, s", planned
-    store.prepare([store.vocabulary.encode([scene for its in scenes.values() for scene in its])], store.renderer())
+    store.prepare([scene for its in scenes.values() for scene in its], store.renderer())
     made, path = seconds(lambda: store.make(recipe))
     yield "make, s", made
     opened, split = seconds(lambda: read_split(path))
