@@ -19,10 +19,15 @@ def describe_split(split: Split) -> dict[str, str]:
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
     words += f", {len(v.sizes)} sizes" if v.sizes else ""
+    changed = [
+        f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in changed_fields(split.made_by).items()
+        if name not in ("world", "seed", "hold_out")
+    ]
     facts = {
         "kind": recipe["kind"],
         "world": f"{recipe['world']}: {words}",
-        "recipe": ", ".join(changed_recipe_fields(split)) or "all fields have their defaults",
+        "recipe": ", ".join(changed) or "all fields have their defaults",
         "seed": str(recipe["seed"]),
         "resolution": f"{split.resolution} × {split.resolution} pixels",
         "pictures": split.identity,
@@ -41,32 +46,16 @@ def describe_split(split: Split) -> dict[str, str]:
     return facts
 
 
-def changed_recipe_fields(split: Split) -> list[str]:
-    """The fields of a split's recipe that differ from their defaults, except those that `describe_split` lists
-    separately."""
-    fields = changed_fields(split.made_by).items()
-    return [
-        f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in fields
-        if name not in ("world", "seed", "hold_out")
-    ]
-
-
 def pairs_in_train(split: Split) -> dict[str, str]:
     """How many animal pairs train shows, and how many of them with their swap if the kind counts these, as texts under
     a label: overall or, if captions state relations, for each."""
-    train, swap, every, found = (
-        split.subsets["train"].scenes,
-        split.kind.swap,
-        comb(len(split.vocabulary.animals), 2),
-        {},
-    )
-    known = set(train)
-    both = [s for s in train if len(s.objects) == 2 and s != (other := swap(s)) and other in known]
+    train, kind, found = split.subsets["train"].scenes, split.kind, {}
+    known, every = set(train), comb(len(split.vocabulary.animals), 2)
+    both = [s for s in train if len(s.objects) == 2 and s != (other := kind.swap(s)) and other in known]
     for relation in split.recipe.get("relations", (None,)):
-        swapped = f", {len(animal_pairs(both, relation))} of them {split.kind.swapped_pairs}"
-        text = f"{len(animal_pairs(train, relation))} of the world's {every} animal pairs are in train"
-        found[f"coverage, {relation}" if relation else "coverage"] = text + swapped * bool(split.kind.swapped_pairs)
+        swapped = f", {len(animal_pairs(both, relation))} of them {kind.swapped_pairs}" if kind.swapped_pairs else ""
+        text = f"{len(animal_pairs(train, relation))} of the world's {every} animal pairs are in train{swapped}"
+        found[f"coverage, {relation}" if relation else "coverage"] = text
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -50,16 +51,13 @@ class Vocabulary:
         counts = np.array([len(scene.objects) for scene in scenes], np.int64)
         row = np.repeat(np.arange(len(scenes)), counts)
         place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        number_of = {obj: number for number, obj in enumerate(dict.fromkeys(objects))}  # few, in many scenes
-        which = np.fromiter(map(number_of.__getitem__, objects), np.int64, len(objects))
         table = {
             "background": word_numbers(self.backgrounds, [scene.background for scene in scenes]),
             "view": np.array([scene.view for scene in scenes], np.int32),
         }
-        words_of = zip(*number_of, strict=True) if number_of else [()] * len(OBJECT)
-        for column, words in zip(OBJECT, words_of, strict=True):
+        for column in OBJECT:
             known = self.names(column)
-            found = word_numbers(known, words)[which]
+            found = word_numbers(known, (getattr(obj, column) for obj in objects))
             if column != "size" or self.sizes:
                 table[column] = np.full((len(scenes), max(counts, default=1)), none_in(known), type_of(known))
                 table[column][row, place] = found
@@ -69,16 +67,11 @@ class Vocabulary:
         """Return the scenes of a table. Raises `IndexError` for a number without a name."""
         columns = {name: np.asarray(table[name]) for name in SCENE if name in table}
         row, place = np.nonzero(columns["animal"] != none_in(self.animals))
-        given = [columns[name][row, place] if name in columns else None for name in OBJECT]
-        kinds, which = np.unique(
-            sum(part.astype(np.int64) << (16 * i) for i, part in enumerate(given) if part is not None),
-            return_inverse=True,
-        )  # the numbers of an object as one
         words = [
-            words_at(self.names(name), (kinds >> (16 * i)) & 0xFFFF) if part is not None else [""] * len(kinds)
-            for i, (name, part) in enumerate(zip(OBJECT, given, strict=True))
+            words_at(self.names(name), columns[name][row, place]) if name in columns else [""] * len(row)
+            for name in OBJECT
         ]
-        objects = list(map(list(map(Object, *words)).__getitem__, which.ravel().tolist()))
+        objects = list(map(cache(Object), *words))  # few different ones, in many scenes
         ends = np.cumsum(np.bincount(row, minlength=len(columns["view"])))
         parts = (tuple(objects[start:end]) for start, end in pairwise([0, *ends.tolist()]))
         return list(map(Scene, words_at(self.backgrounds, columns["background"]), parts, columns["view"].tolist()))

@@ -158,7 +158,7 @@ def split_times(config: Growth, folder: Path, scenes: int) -> Iterator[tuple[str
     store = SplitFolder(folder, load_world(config.world), config.resolution)
     spent, planned = seconds(recipe.subsets)
     yield "plan", spent
-    store.prepare([store.vocabulary.encode([scene for its in planned.values() for scene in its])], store.renderer())
+    store.prepare([scene for its in planned.values() for scene in its], store.renderer())
     spent, path = seconds(lambda: store.make(recipe))
     yield "make", spent
     spent, data = seconds(lambda: SplitDataset(path, "train", preload=True))

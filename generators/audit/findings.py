@@ -1,9 +1,7 @@
 """The finding that a check of the audit yields."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
-
-from menagerie.envs.scene import Scene
 
 
 class Finding(NamedTuple):
@@ -20,11 +18,6 @@ def none(claim: str, found: Iterable[str], detail: str = "") -> Finding:
     """The finding of a claim that holds if no counterexample is `found`; else its detail names the first one."""
     counterexample = next(iter(found), None)
     return Finding(claim, counterexample is None, detail if counterexample is None else f"first: {counterexample}")
-
-
-def every(claim: str, scenes: Iterable[Scene], true_of: Callable[[Scene], bool]) -> Finding:
-    """The finding of a claim that holds if something is true of every scene."""
-    return none(claim, (scene.key for scene in scenes if not true_of(scene)))
 
 
 def skipped(claim: str, reason: str) -> Finding:

@@ -16,9 +16,9 @@ from menagerie.envs.world import World
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.audit.regeneration import Incomparable, current_recipe, recorded_left_out, trusted_world
 from menagerie.generators.storage.folder import Progress
-from menagerie.generators.storage.pack import blocks, pictures_intact, texts_at
+from menagerie.generators.storage.pack import pictures_intact, texts_at
 from menagerie.generators.storage.pictures import SplitPictures, atlas_of, map_pictures, too_hidden
-from menagerie.generators.storage.records import single_objects
+from menagerie.generators.storage.records import blocks
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split
 
 SAMPLE = 12  # records that are drawn directly: drawing a background takes as long as several objects
@@ -57,10 +57,9 @@ def check_pictures(
         there = atlas_of(split.path.parent, split.identity)
         folder = there if any(there.glob("atlas-*")) else folder
         renderer = renderer_of(world, split.resolution, folder, usable_cores())
-        tables = [split.subsets[name].columns for name in held]
-        objects = list({obj for table in tables for obj in single_objects(table, split.vocabulary)})
-        renderer.prepare(objects, lambda done, total: report("factors", done, total))
-        pictures = SplitPictures(split, world, folder, kept=False)
+        scenes = [scene for name in held for scene in split.subsets[name].scenes_at(slice(None))]
+        renderer.prepare(scenes, lambda done, total: report("factors", done, total))
+        pictures = SplitPictures(split, world, folder)
         if held:
             yield compare_columns(AGAIN, held, PICTURED[:2], pictures.both, report)
         else:

@@ -6,7 +6,7 @@ relations of objects are derived anew, from the positions of their places.
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product, starmap
+from itertools import product
 
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.scene import Object, Scene
@@ -16,7 +16,7 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import noun_phrase, phrase
 from menagerie.generators.parsers.world_grammar import parse_caption
 from menagerie.generators.rules.hold_out import matches_any, recorded_rules
-from menagerie.generators.storage.split_file import Records, Split
+from menagerie.generators.storage.split_file import Split
 
 NO = "no "
 
@@ -82,32 +82,25 @@ def check_captions(split: Split) -> Iterator[Finding]:
     """Check that captions and graphs are true, and that negatives are false, true of the swap and have their caption's
     bag of words. Only captions of train and of multi-object scenes may leave objects out; only training scenes may lack
     a negative."""
-    for name, records in split.subsets.items():
-        yield from starmap(none, text_claims(split, name, records))
-
-
-def text_claims(split: Split, name: str, r: Records) -> Iterator[tuple[str, Iterator[str]]]:
-    """For each claim on the texts of a subset, the keys of the scenes of which it isn't true."""
     v, kind = split.vocabulary, split.kind
-    true_of = states_all if kind.names_all and name != "train" else states_in_part
-    rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
-    untrue = (s.key for s, c, g, _, _ in rows if not (true_of(g, s) and parse_caption(c, v) == g))
-    yield f"every caption of {name} is true and states its graph", untrue
-    negatives = [row for row in rows if row[3] or row[4].nodes]
-    true = (s.key for s, _, _, n, g in negatives if states_in_part(g, s) or parse_caption(n, v) != g)
-    yield f"every negative of {name} is false and states its graph", true
-    yield (
-        f"every negative of {name} is true of the swap",
-        (s.key for s, *_, g in negatives if not true_of(g, kind.swap(s))),
-    )
-    if kind.relational:
-        silent = (s.key for s, _, g, _, _ in rows if len(s.objects) == 2 and len(g.edges) != 1)
-        yield f"every caption of two objects of {name} states their relation", silent
-    if kind.same_words(name):
-        other = (s.key for s, c, _, n, _ in negatives if bag_of_words(c) != bag_of_words(n))
-        yield f"every negative of {name} has its caption's bag of words", other
-    if name != "train":
-        yield f"every scene of {name} has a negative", (row[0].key for row in rows if not row[3])
+    for name, r in split.subsets.items():
+        true_of = states_all if kind.names_all and name != "train" else states_in_part
+        rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
+        untrue = (s.key for s, c, g, _, _ in rows if not (true_of(g, s) and parse_caption(c, v) == g))
+        yield none(f"every caption of {name} is true and states its graph", untrue)
+        negatives = [row for row in rows if row[3] or row[4].nodes]
+        true = (s.key for s, _, _, n, g in negatives if states_in_part(g, s) or parse_caption(n, v) != g)
+        yield none(f"every negative of {name} is false and states its graph", true)
+        untrue = (s.key for s, *_, g in negatives if not true_of(g, kind.swap(s)))
+        yield none(f"every negative of {name} is true of the swap", untrue)
+        if kind.relational:
+            silent = (s.key for s, _, g, _, _ in rows if len(s.objects) == 2 and len(g.edges) != 1)
+            yield none(f"every caption of two objects of {name} states their relation", silent)
+        if kind.same_words(name):
+            other = (s.key for s, c, _, n, _ in negatives if bag_of_words(c) != bag_of_words(n))
+            yield none(f"every negative of {name} has its caption's bag of words", other)
+        if name != "train":
+            yield none(f"every scene of {name} has a negative", (row[0].key for row in rows if not row[3]))
 
 
 def check_denials(split: Split) -> Iterator[Finding]:

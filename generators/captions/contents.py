@@ -1,12 +1,14 @@
 """The content of a caption: what it says of its scene, in which order and phrasing.
 
 Split files record contents. Texts and graphs are written from them when they are asked for, and other captions are made
-of them: false ones, or ones of a part.
+of them: of the swap of a scene, in which two objects exchange their textures or places (`SplitRecipe.swap`), or ones of
+a part.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,33 @@ def swapped_content(content: Content, swap: Callable[[Scene], Scene]) -> Content
         return content._replace(objects=swapped.objects)
     there = {obj.slot: obj for obj in swapped.objects}
     return content._replace(objects=tuple(there[obj.slot] for obj in content.objects))
+
+
+def with_exchanged(scene: Scene, pair: Sequence[int], field: str) -> Scene:
+    """Return the scene with the values of a field exchanged between two of its objects. Raises `ValueError` unless they
+    are two."""
+    one, other = pair
+    objects = list(scene.objects)
+    objects[one] = scene.objects[one]._replace(**{field: getattr(scene.objects[other], field)})
+    objects[other] = scene.objects[other]._replace(**{field: getattr(scene.objects[one], field)})
+    return replace(scene, objects=tuple(objects))
+
+
+def exchanged(scene: Scene) -> tuple[int, int]:
+    """Return the indices of the two objects of a multi-object scene whose textures a hard negative exchanges.
+
+    They depend on slots, background and view, and are the same for a scene and its swap. Raises `ValueError` for a
+    single object.
+    """
+    return exchanged_places(tuple(obj.slot for obj in scene.objects), scene.background, scene.view)
+
+
+def exchanged_places(slots: tuple[str, ...], background: str, view: int) -> tuple[int, int]:
+    """Return the indices of the two exchanged objects in a scene with these slots, sorted by name."""
+    pairs = list(combinations(range(len(slots)), 2))
+    if not pairs:
+        raise ValueError("a single object has nothing to exchange")
+    return pairs[zlib.crc32(f"{'+'.join(slots)}|{background}|{view}".encode()) % len(pairs)]
 
 
 class Contents:

@@ -22,7 +22,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS, size_factor
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.contents import exchanged
 from menagerie.generators.captions.relations import chain
 from menagerie.generators.captions.templates import (
     Caption,

@@ -154,15 +154,10 @@ def is_there(out: Path, mark: str, planned: set[str]) -> bool:
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
-    present = present_in(out)
+    paths = (path for path in out.rglob("*") if path.is_symlink() or not path.is_dir())
+    present = {path.relative_to(out).as_posix() for path in paths}
     if any(out.glob("*")) and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")
     if present and (odd := sorted(present ^ planned)):
         raise UserError(f"{out} isn't as it was written, first at {odd[0]}; take it away, or choose another --out")
     return bool(present)
-
-
-def present_in(out: Path) -> set[str]:
-    """The paths of all files and links below a folder."""
-    paths = (path for path in out.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {path.relative_to(out).as_posix() for path in paths}

@@ -1,10 +1,8 @@
 """Hold-out rules of a split, their tests, and sets of animals that rules name.
 
-A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the test `held_out`, in test views. Its
-animals may be in other scenes of train: only the composition that the rule describes is unseen. Pairs of which the
-rules leave no scene aren't trainable, and fractions count only the others. With several rules, each also has a test of
-its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the sets of a recipe, such as
-"felines={cat, lion}", and those of its world.
+A scene that any rule matches (`menagerie.generators.rules.rule`) is only in the test `held_out`, in test views. With
+several rules, each also has a test of its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the
+sets of a recipe, such as "felines={cat, lion}", and those of its world (docs/splits.md, section 3).
 """
 
 import re
@@ -20,8 +18,6 @@ from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.vocabulary import Vocabulary
 
-FORM = "felines={cat, lion}"
-
 
 def set_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Write the sets in a TOML table as recipes hold them."""
@@ -34,7 +30,7 @@ def read_sets(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     for text in texts:
         name, equals, members = (part.strip() for part in text.partition("="))
         if not equals:
-            raise UserError(f"set {text!r} must be a name and its animals, such as {FORM}")
+            raise UserError(f"set {text!r} must be a name and its animals, such as felines={{cat, lion}}")
         if name in sets:
             raise UserError(f"set {name!r} is there twice; rename one")
         inner = members.removeprefix("{").removesuffix("}")
@@ -87,11 +83,6 @@ def parse_rules(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
 def matches_any(rules: Iterable[Rule], scene: Scene) -> bool:
     """Whether any rule matches `scene`."""
     return any(rule.matches(scene) for rule in rules)
-
-
-def unmatched_scenes(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
-    """The scenes that no rule matches."""
-    return [scene for scene in scenes if not matches_any(rules, scene)] if rules else scenes
 
 
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:

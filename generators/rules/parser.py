@@ -46,7 +46,10 @@ class Token(NamedTuple):
 def parse_rule(text: str, world: World) -> Rule:
     """Parse a rule; raises, with the character's position, for a syntax error or a name that `world` lacks."""
     parser = Parser(text, world)
-    expression = parser.rule()
+    if parser.next.kind == "end":
+        parser.fail("the rule is empty; write one such as texture=red & animal=cat", parser.next)
+    expression = parser.alternatives()
+    parser.need("'&', '|' or the end", "end")
     return Rule(text, expression, tuple(named for named in world.sets if named[0] in parser.used))
 
 
@@ -86,25 +89,20 @@ class Parser:
         """Consume the next token and return its text, if its kind is among `kinds`; else return ""."""
         return self.ahead.popleft().text if self.next.kind in kinds else ""
 
-    def words(self) -> str:
-        """Consume all words that follow, or a quoted text; words are joined by single spaces."""
-        if quoted := self.take("quoted"):
-            return " ".join(quoted[1:-1].split())
-        return " ".join(iter(lambda: self.take("word"), ""))
+    def need(self, what: str, *kinds: str) -> str:
+        """The same, but raise, because `what` was expected, if its kind isn't among `kinds`."""
+        if self.next.kind not in kinds:
+            self.fail(f"expected {what}, got {repr(self.next.text) if self.next.text else 'the end'}", self.next)
+        return self.ahead.popleft().text
 
-    def expected(self, what: str) -> NoReturn:
-        """Raise because the next token isn't `what`."""
-        self.fail(f"expected {what}, got {repr(self.next.text) if self.next.text else 'the end'}", self.next)
+    def words(self, what: str, *kinds: str) -> str:
+        """Consume all words that follow or, if `kinds` allow it, a quoted text; words are joined by single spaces."""
+        first = self.need(what, *kinds)
+        return " ".join(first[1:-1].split() if first[0] in "\"'" else (first, *iter(lambda: self.take("word"), "")))
 
     def fail(self, problem: str, token: Token) -> NoReturn:
         """Raise a one-line error with the rule and the position of `token`."""
         raise UserError(f"rule {self.text!r}, character {token.place}: {problem}")
-
-    def rule(self) -> AnyOf:
-        if self.next.kind == "end":
-            self.fail("the rule is empty; write one such as texture=red & animal=cat", self.next)
-        expression = self.alternatives()
-        return expression if self.next.kind == "end" else self.expected("'&', '|' or the end")
 
     def alternatives(self) -> AnyOf:
         return AnyOf(tuple(self.chain("|", self.conjunction)))
@@ -141,7 +139,8 @@ class Parser:
             return replace(part, negated=not part.negated)
         if self.take("("):
             group = self.nested(self.alternatives)
-            return group if self.take(")") else self.expected("'&', '|' or ')'")
+            self.need("'&', '|' or ')'", ")")
+            return group
         return self.comparison()
 
     def nested(self, parse: Callable) -> Comparison | AnyOf:
@@ -156,17 +155,20 @@ class Parser:
     def comparison(self) -> Comparison:
         """Parse a field, an operator, and a field of another object, a value, or several in braces."""
         left, sign = self.term(FIELDS), self.next
-        operator = self.take(*OPERATORS) or self.expected(f"one of {' '.join(OPERATORS)}")
+        operator = self.need(f"one of {' '.join(OPERATORS)}", *OPERATORS)
         if operator not in ("=", "!="):
             if left.field != "count":
                 self.fail(f"{operator!r} compares count only; use = or !=", sign)
             return Comparison(left, operator, (self.value("count"),))
         start = self.next
         if start.kind == "word" and self.ahead[1].kind == "[":
-            return Comparison(left, operator, self.other(left))
+            right = self.term(OBJECT_FIELDS)
+            if left.field == "pair" or right.field != ("animal" if left.field in OF_ANIMALS else left.field):
+                self.fail(f"{left.field} can't be compared with {right.field}", start)
+            return Comparison(left, operator, right)
         if self.take("{"):
             given = self.chain(",", lambda: self.value(left.field))
-            self.take("}") or self.expected("',' or '}'")
+            self.need("',' or '}'", "}")
         else:
             given = [self.value(left.field)]
         if left.field == "relation":
@@ -186,19 +188,10 @@ class Parser:
         self.used.add(value)
         return self.sets[value]
 
-    def other(self, left: Term) -> Term:
-        """Parse an indexed field that `left` can be compared with."""
-        start, right = self.next, self.term(OBJECT_FIELDS)
-        if left.field == "pair" or right.field != ("animal" if left.field in OF_ANIMALS else left.field):
-            self.fail(f"{left.field} can't be compared with {right.field}", start)
-        return right
-
     def term(self, fields: Iterable[str]) -> Term:
         """Parse a field, with or without an index."""
         start = self.next
-        if start.kind != "word":
-            self.expected(f"a field ({', '.join(fields)})")
-        field = self.choose("field", self.words(), fields, start)
+        field = self.choose("field", self.words(f"a field ({', '.join(fields)})", "word"), fields, start)
         if field == "size" and not self.names["size"]:
             self.fail("this world has no sizes; leave size out, or choose a world that has them", start)
         bracket = self.next
@@ -207,14 +200,13 @@ class Parser:
         if field not in OBJECT_FIELDS:
             self.fail(f"{field} is of the whole scene and takes no index", bracket)
         index = self.value("index")
-        return Term(field, index) if self.take("]") else self.expected("']'")
+        self.need("']'", "]")
+        return Term(field, index)
 
     def value(self, field: str) -> str | int:
         """Parse a number, or a name that the world has."""
-        start = self.next
-        if start.kind not in ("word", "quoted"):
-            self.expected(f"a {'whole number' if field in NUMBERS else 'name'} for {field}")
-        words = self.words()
+        start, what = self.next, "whole number" if field in NUMBERS else "name"
+        words = self.words(f"a {what} for {field}", "word", "quoted")
         if start.kind == "word" and field != "index" and self.next.kind in (*OPERATORS, "["):
             self.fail(f"'&' or '|' is missing before {words.split()[-1]!r}", self.next)
         if field not in NUMBERS:

@@ -26,7 +26,7 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.coverage import Coverage, coverage_of
+from menagerie.generators.coverage import Coverage
 from menagerie.generators.splits.facts import (
     Claim,
     Fact,
@@ -54,6 +54,8 @@ class BindingRecipe(PairRecipe):
     title: ClassVar[str] = "Attribute binding"
     swap_words: ClassVar[str] = "the same words with the two textures swapped"
     swapped_pairs: ClassVar[str] = "with hard negatives in train"
+    seed_words: ClassVar[Mapping[str, SeedWords]] = {"left/right": ((), ())}
+    apart = staticmethod(pair_facts)
     tasks = tasks_named(
         *("swap size", "one animal", "replace texture", "replace animal", "replace size", "add animal"),
         *("add attribute", "negation", "pure negation"),
@@ -103,10 +105,6 @@ class BindingRecipe(PairRecipe):
             return claim
         return lambda scene, known: (not claim or claim(scene, known)) and self.unseen(scene, known) <= number
 
-    def apart(self, scene: Scene) -> Iterable[Fact]:
-        """The pair of animals."""
-        return pair_facts(scene)
-
     def swapped_arrangement(self, scene: Scene) -> Iterable[Fact]:
         """The arrangement of a scene's swap."""
         return arrangement_facts(self.swap(scene))
@@ -114,10 +112,6 @@ class BindingRecipe(PairRecipe):
     def unseen(self, scene: Scene, known: frozenset[Fact]) -> int:
         """How many compositions of a scene or of its swap, whichever has more, aren't `known`."""
         return max(sum(fact not in known for fact in composition_facts(one)) for one in (scene, self.swap(scene)))
-
-    def coverage_in(self, world: World) -> Coverage:
-        """The combinations of animal and texture, and which of them train shows."""
-        return coverage_of(vars(self), world.animals, world.textures)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are
@@ -140,10 +134,6 @@ class BindingRecipe(PairRecipe):
         """The scenes of all pairs, in all assignments of two different textures."""
         items = product(world.pairs, permutations(world.textures, 2))
         return [scene for item in items for scene in pair_scenes(world, *item, range(1))]
-
-    @property
-    def seed_words(self) -> Mapping[str, SeedWords]:
-        return {"left/right": ((), ())}
 
     def variants(self, world: World, pair: Pair, relation: str) -> list[Textures]:
         """The assignments of two different textures to a pair."""

@@ -1,9 +1,7 @@
 """Counting splits: one to four copies of an animal, and animals of which train shows only one.
 
-Train shows every animal singly, in every texture, background and size. For a fraction of the animals
-it also shows two, three and four copies, equally often. Tests ask for the number of copies, in new
-views: of animals that train shows in several copies (`seen_counts`), and of animals of the test pairs,
-which train shows only singly (`unseen_counts`). A caption's negative states another number.
+Train shows every animal singly, in every texture, background and size. For a fraction of the animals it also shows two,
+three and four copies, equally often. A caption's negative states another number.
 """
 
 import zlib
@@ -18,8 +16,8 @@ from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import Content
-from menagerie.generators.splits.facts import Claim, Fact, has_all, has_none, number_facts, several_of_one
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, set_apart
+from menagerie.generators.splits.facts import Claim, has_all, has_none, number_facts, several_of_one
+from menagerie.generators.splits.recipe import OF_RULES, PairCounts, SplitRecipe, set_apart
 
 MANY = range(2, len(COUNTING) + 1)
 
@@ -29,10 +27,11 @@ class CountingRecipe(SplitRecipe):
     """Everything that determines a counting split, apart from the resolution; its fractions are of animals."""
 
     kind: ClassVar[str] = "counting"
-    takes_rules: ClassVar[bool] = False
+    unused: ClassVar[tuple[str, ...]] = OF_RULES
     tests: ClassVar[tuple[str, ...]] = ("seen_counts", "unseen_counts")
     title: ClassVar[str] = "Counting"
     swap_words: ClassVar[str] = "the same words with another number"
+    apart = staticmethod(several_of_one)
 
     pairs: float = 0.5
     """Fraction of the trainable animals that train also shows in several copies."""
@@ -63,10 +62,6 @@ class CountingRecipe(SplitRecipe):
     def has(self, subset: str) -> Claim | None:
         """The animal in as many copies."""
         return has_all(number_facts) if subset == "seen_counts" else None
-
-    def apart(self, scene: Scene) -> Iterable[Fact]:
-        """The animal."""
-        return several_of_one(scene)
 
     def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
         """Each scene shows one to four objects of one kind, in the slots for counting."""

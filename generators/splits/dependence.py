@@ -8,7 +8,7 @@ the same at every value, so that two splits differ only in the dependence. The n
 arithmetic mean of both entropies, scikit-learn's default.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Annotated, ClassVar
@@ -24,9 +24,9 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.splits.facts import Claim, Fact, composition_facts, has_all, has_none, pair_facts
+from menagerie.generators.splits.facts import Claim, composition_facts, has_all, has_none, pair_facts
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
+from menagerie.generators.splits.recipe import OF_RULES, PairCounts, SplitRecipe
 
 TOLERANCE = 0.01  # largest deviation of the realised information
 
@@ -36,10 +36,11 @@ class DependenceRecipe(SplitRecipe):
     """Everything that determines a dependence split, apart from the resolution."""
 
     kind: ClassVar[str] = "dependence"
-    takes_rules: ClassVar[bool] = False
+    unused: ClassVar[tuple[str, ...]] = OF_RULES
     tests: ClassVar[tuple[str, ...]] = ("seen_textures", "unseen_textures")
     title: ClassVar[str] = "Textures that depend on their animals"
     swap_words: ClassVar[str] = "the same words with the two textures swapped"
+    apart = staticmethod(pair_facts)
     tasks = tasks_named(
         *("swap size", "one animal", "replace texture", "replace animal", "replace size", "add animal", "add attribute")
     )
@@ -58,10 +59,6 @@ class DependenceRecipe(SplitRecipe):
     def has(self, subset: str) -> Claim | None:
         """Both animals in their textures."""
         return has_all(composition_facts) if subset == "seen_textures" else None
-
-    def apart(self, scene: Scene) -> Iterable[Fact]:
-        """The pair of animals."""
-        return pair_facts(scene)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. Tests show animals in their main textures (`seen_textures`) or in those
@@ -116,11 +113,8 @@ def texture_shares(world: World, seed: int, main: float) -> Float64[np.ndarray, 
     unseen one, and the rest evenly in the others."""
     mains, unseen = marked_textures(world, seed)
     rest = (1 - main) / (len(world.textures) - 2)
-    table = np.full((len(world.animals), len(world.textures)), rest)
-    for row, animal in zip(table, world.animals, strict=True):
-        row[world.textures.index(mains[animal])] = main
-        row[world.textures.index(unseen[animal])] = 0
-    return table
+    share_of = [{mains[animal]: main, unseen[animal]: 0.0} for animal in world.animals]
+    return np.array([[shares.get(texture, rest) for texture in world.textures] for shares in share_of])
 
 
 def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
@@ -212,11 +206,8 @@ def entropy(shares: Float64[np.ndarray, "..."]) -> float:
 
 
 def normalised_mutual_information(table: Real[np.ndarray, "rows columns"]) -> float:
-    """Mutual information of rows and columns over the arithmetic mean of both entropies, from 0 to 1.
-
-    The normaliser is scikit-learn's default. The result is 0 if both entropies are 0: without counts, or if all are in
-    one row and one column.
-    """
+    """Mutual information of rows and columns over the arithmetic mean of both entropies, from 0 to 1; 0 if both
+    entropies are 0."""
     joint = table / max(table.sum(), 1)
     both = entropy(joint.sum(0)) + entropy(joint.sum(1))
     return max(2 * (both - entropy(joint)) / both, 0.0) if both > 0 else 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from menagerie.envs.layouts import Layout
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
-from menagerie.generators.captions.hard_negatives.swaps import exchanged_places
+from menagerie.generators.captions.contents import exchanged_places
 from menagerie.generators.coverage import Composition
 
 Item = TypeVar("Item")

@@ -1,21 +1,15 @@
-"""Multi-object splits: scenes of one to six different animals in different textures.
+"""Multi-object splits: scenes of one to six different animals in different textures (docs/splits.md, section 8).
 
-Train shows `train_scenes` images, less those in which too little of an object shows (`least_visible`), each number of
-`objects` equally often, and only the compositions (combinations of animal and texture) that `coverage` leaves it. There
-are tests for each number n of `test_objects`: `seen_n`, whose compositions train shows, and below full coverage
-`unseen_n`. A hard negative exchanges the textures of two objects. Their two compositions and the two after the exchange
-are all seen or all unseen; otherwise a composition could give the hard negative away. In `unseen_n` the exchanged
-objects have the same compositions at every coverage, and all others have compositions that train shows at every
-coverage.
-
-A search shows a target, such as a red cat, among k others. One of them exchanges textures with it. The rest share by
-turns its texture and its animal (`search_conjunction_k`), or nothing (`search_feature_k`). `triplets_t` shows four
-objects with t triplets, which share an animal and a texture. Scenes are drawn from shuffled queues (`even_draws`).
+A hard negative exchanges the textures of two objects. Their two compositions and the two after the exchange are all
+seen or all unseen; otherwise a composition could give the hard negative away. In `unseen_n` the exchanged objects have
+the same compositions at every coverage, and all others have compositions that train shows at every coverage. Scenes
+are drawn from shuffled queues (`even_draws`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import and_, or_, xor
 from typing import Annotated, Any, ClassVar, Literal
 
 from menagerie.envs.core.errors import UserError
@@ -26,11 +20,11 @@ from menagerie.envs.layouts import LAYOUTS, MOST
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.contents import exchanged
 from menagerie.generators.captions.hard_negatives.tasks import Task, tasks_named
 from menagerie.generators.captions.spec import SEARCH, search_target
 from menagerie.generators.captions.templates import Content, content_of
-from menagerie.generators.coverage import Coverage, coverage_of, round_coverage
+from menagerie.generators.coverage import round_coverage
 from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.even_draws import SceneSampler, distinct_scenes
@@ -59,6 +53,8 @@ class MultiObjectRecipe(SplitRecipe):
     title: ClassVar[str] = "Many objects"
     swap_words: ClassVar[str] = "the same words with the textures of two objects exchanged"
     names_all: ClassVar[bool] = False
+    unused: ClassVar[tuple[str, ...]] = ("pairs", "test_pairs", "validation")
+    exchanged = staticmethod(exchanged)
     tasks = tasks_named(
         *("swap all", "two mentioned", "assignment of 2", "assignment of 3", "assignment of 4", "illusion", "order"),
         *("paraphrase", "replace texture", "replace animal"),
@@ -104,9 +100,6 @@ class MultiObjectRecipe(SplitRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, only in (("pairs", 1), ("test_pairs", 0), ("validation", 0)):
-            if getattr(self, name) != only:
-                raise UserError(f"{name} must be {only} in a multi-object split, which sets no pairs of animals apart")
         if self.relations_stated and self.wording.statement:
             raise UserError(
                 f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
@@ -130,10 +123,6 @@ class MultiObjectRecipe(SplitRecipe):
         return super().judged if self.hold_out else unseen or more or self.tests
 
     @classmethod
-    def exchanged(cls, scene: Scene) -> Sequence[int]:
-        return exchanged(scene)
-
-    @classmethod
     def tasks_of(cls, subset: str) -> Mapping[str, Task]:
         """Searches have only their swap."""
         return {} if subset.startswith(SEARCH) else cls.tasks
@@ -145,11 +134,11 @@ class MultiObjectRecipe(SplitRecipe):
 
     def lacks(self, subset: str) -> Claim | None:
         """The compositions of the two exchanged objects, as they are and exchanged."""
-        return has_none(self.exchanged_compositions) if subset.startswith("unseen") else None
+        return has_none(partial(self.compositions, xor)) if subset.startswith("unseen") else None
 
     def has(self, subset: str) -> Claim | None:
         """All compositions, those of the exchanged objects only if the test doesn't say that training lacks them."""
-        return has_all(self.other_compositions if subset.startswith("unseen") else self.all_compositions)
+        return has_all(partial(self.compositions, and_ if subset.startswith("unseen") else or_))
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The scene, or its swap."""
@@ -164,17 +153,10 @@ class MultiObjectRecipe(SplitRecipe):
             swaps = set(map(self.swap, records.scenes)) if name != "train" else set()
             yield f"no scene of {name} is the swap of another", (s.key for s in records.scenes if s in swaps)
 
-    def all_compositions(self, scene: Scene) -> Iterable[Fact]:
-        """The compositions of a scene and of its swap."""
-        return (*composition_facts(scene), *composition_facts(self.swap(scene)))
-
-    def exchanged_compositions(self, scene: Scene) -> Iterable[Fact]:
-        """The four compositions that a scene doesn't share with its swap."""
-        return {*composition_facts(scene)} ^ {*composition_facts(self.swap(scene))}
-
-    def other_compositions(self, scene: Scene) -> Iterable[Fact]:
-        """The compositions that a scene shares with its swap."""
-        return {*composition_facts(scene)} & {*composition_facts(self.swap(scene))}
+    def compositions(self, combine: Callable[..., set[Fact]], scene: Scene) -> Iterable[Fact]:
+        """The compositions of a scene and of its swap: all (`or_`), those that both have (`and_`), or the four that
+        only one of them has (`xor`)."""
+        return combine({*composition_facts(scene)}, {*composition_facts(self.swap(scene))})
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What a scene's caption says. A training scene has a hard negative only if its caption mentions both exchanged
@@ -192,13 +174,12 @@ class MultiObjectRecipe(SplitRecipe):
         mentions with their textures."""
         if len(scene.objects) < 2 or not {scene.objects[i].slot for i in exchanged(scene)} <= textured:
             return False
-        world = load_world(self.world)
-        return self.shows(world, self.swap(scene)) and self.free(world)(self.swap(scene))
+        return self.shows(load_world(self.world), self.swap(scene))
 
     def shows(self, world: World, scene: Scene) -> bool:
-        """Whether train may show all compositions of a scene."""
-        coverage = self.coverage_in(world)
-        return all(coverage.seen(obj.animal, obj.texture) for obj in scene.objects)
+        """Whether train may show a scene: all its compositions, and no rule holds it out."""
+        seen = self.coverage_in(world).seen
+        return all(seen(*obj[:2]) for obj in scene.objects) and self.free(world, scene)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         self.check_names(world)
@@ -226,10 +207,9 @@ class MultiObjectRecipe(SplitRecipe):
         """Return the `number` scenes of train with this many objects. If these are two or more, the last scenes, a
         share `hard_negatives`, are swaps of others."""
         swaps = round(self.hard_negatives * number) if objects > 1 else 0
-        trained, free = self.coverage_in(world).trained, self.free(world)
-        random = generator(self.seed, "train", objects)
+        trained, random = self.coverage_in(world).trained, generator(self.seed, "train", objects)
         sampler = SceneSampler(world, LAYOUTS[self.layout], objects, self.train_range, trained, random)
-        scenes = distinct_scenes(number - swaps, sampler.sample, free, like=lambda scene: scene)
+        scenes = distinct_scenes(number - swaps, sampler.sample, partial(self.free, world), like=lambda scene: scene)
         if len(scenes) < number - swaps:
             raise UserError(
                 f"train_scenes {self.train_scenes} asks for {number - swaps} scenes of {objects} objects, but world "
@@ -238,8 +218,7 @@ class MultiObjectRecipe(SplitRecipe):
         if not swaps:
             return scenes
         known = set(scenes)
-        swapped = (self.swap(scene) for scene in scenes)
-        usable = [scene for scene in swapped if scene not in known and self.shows(world, scene) and free(scene)]
+        usable = [scene for scene in map(self.swap, scenes) if scene not in known and self.shows(world, scene)]
         if len(usable) < swaps:
             most = int(100 * len(usable) / number) / 100
             raise UserError(
@@ -263,7 +242,7 @@ class MultiObjectRecipe(SplitRecipe):
     def test_scenes_of(self, world: World, name: str) -> list[Scene]:
         """The scenes of a test: at most `test_scenes`."""
         objects, choose = number_of_objects(name), self.chooser(world, name)
-        scenes = self.draw_scenes(world, name, objects, self.test_scenes, choose, self.free_both(world))
+        scenes = self.draw_scenes(world, name, objects, self.test_scenes, choose, partial(self.free_both, world))
         if not scenes:
             raise UserError(
                 f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
@@ -285,13 +264,15 @@ class MultiObjectRecipe(SplitRecipe):
     def validation_scenes(self, world: World, taken: set[Scene]) -> list[Scene]:
         """Return the scenes of validation. They have the numbers of objects of train, but at least two. None is in a
         test, and neither is its swap."""
-        coverage, free = self.coverage_in(world), self.free_both(world)
+        coverage = self.coverage_in(world)
         numbers, scenes = [n for n in self.objects if n > 1] or [2], []
+
+        def fits(scene: Scene) -> bool:
+            return scene not in taken and self.free_both(world, scene)
+
         for n, number in zip(numbers, even_parts(self.test_scenes, len(numbers)), strict=True):
             choose = choose_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
-            scenes += self.draw_scenes(
-                world, "validation", n, number, choose, lambda scene: scene not in taken and free(scene)
-            )
+            scenes += self.draw_scenes(world, "validation", n, number, choose, fits)
         return scenes
 
     def tests_of_rules(self, world: World, subsets: Mapping[str, list[Scene]]) -> dict[str, list[Scene]]:
@@ -308,15 +289,13 @@ class MultiObjectRecipe(SplitRecipe):
             scenes += self.draw_scenes(world, name, n, number, choose, partial(matches_any, rules))
         return scenes
 
-    def free(self, world: World) -> Callable[[Scene], bool]:
-        """Make a function that says whether no rule holds out a scene."""
-        rules = self.rules(world)
-        return lambda scene: not matches_any(rules, scene)
+    def free(self, world: World, *scenes: Scene) -> bool:
+        """Whether no rule holds out any of some scenes."""
+        return not any(matches_any(self.rules(world), scene) for scene in scenes)
 
-    def free_both(self, world: World) -> Callable[[Scene], bool]:
-        """Make a function that says whether no rule holds out a scene or its swap."""
-        free = self.free(world)
-        return lambda scene: free(scene) and free(self.swap(scene))
+    def free_both(self, world: World, scene: Scene) -> bool:
+        """Whether no rule holds out a scene or its swap."""
+        return self.free(world, scene, self.swap(scene))
 
     def counts(self) -> PairCounts:
         """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as
@@ -325,10 +304,6 @@ class MultiObjectRecipe(SplitRecipe):
         self.check_names(world)
         number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
-
-    def coverage_in(self, world: World) -> Coverage:
-        """The compositions of a world, and which of them train shows."""
-        return coverage_of(vars(self), world.animals, world.textures)
 
     def check_names(self, world: World) -> None:
         """Raise unless a world has enough animals and textures for scenes of different objects and for the classes."""

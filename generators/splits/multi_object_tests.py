@@ -77,33 +77,22 @@ def choose_search(
 
     def choose() -> list[Composition]:
         taken, start = pair(), random.integers(2)
-        target, other = taken
+        (target_animal, target_texture), _ = taken
         for turn in range(objects - len(taken)):
-            shared = 1 + int(start + turn) % 2 if conjunction else 0
-            fitting = [composition for composition in tested if fits_search(composition, taken, target, other, shared)]
+            shared = ("texture", "animal")[int(start + turn) % 2] if conjunction else ""
+            animals, textures = map(set, zip(*taken, strict=True))
+            fitting = [
+                (animal, texture)
+                for animal, texture in tested
+                if (animal == target_animal if shared == "animal" else animal not in animals)
+                and (texture == target_texture if shared == "texture" else texture not in textures)
+            ]
             if not fitting:
                 raise NothingFits
             taken.append(fitting[random.integers(len(fitting))])
         return taken
 
     return choose
-
-
-def fits_search(
-    composition: Composition, taken: Sequence[Composition], target: Composition, other: Composition, shared: int
-) -> bool:
-    """Return whether a composition may join a search, whose objects so far have the compositions `taken`.
-
-    With the target it must share what `shared` says: 1 the texture alone, 2 the animal alone, 0 neither. Its animal
-    (unless `shared` is 2) and its texture (unless `shared` is 1) must be new. It shares nothing with `other`."""
-    wanted = (composition[0] == target[0], composition[1] == target[1]) == (shared == 2, shared == 1)
-    return (
-        wanted
-        and share_nothing(composition, other)
-        and all(
-            (composition[0] != seen[0] or shared == 2) and (composition[1] != seen[1] or shared == 1) for seen in taken
-        )
-    )
 
 
 def choose_triplets(

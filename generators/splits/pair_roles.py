@@ -10,7 +10,7 @@ from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.rules.hold_out import matches_any, unmatched_scenes
+from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, sample_scenes, set_apart
 
@@ -78,7 +78,7 @@ class PairRecipe(SplitRecipe):
             its = self.variants(world, pair, relation)
             if rules:
                 scenes_of = partial(self.variant_scenes, world, pair, relation)
-                its = [one for one in its if unmatched_scenes(rules, in_sizes(world, scenes_of(one)))]
+                its = [one for one in its if not all(matches_any(rules, s) for s in in_sizes(world, scenes_of(one)))]
             left |= {pair: its} if its else {}
         drawn = {pair: self.draw_variant(pair, relation, its) for pair, its in left.items()}
         roles = pair_roles(

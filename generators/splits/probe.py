@@ -1,23 +1,16 @@
-"""Probe sets: scenes on which the embeddings of models are measured. No model is trained on them.
+"""Probe sets: scenes on which the embeddings of models are measured (docs/splits.md, section 9). No model is trained
+on them.
 
-A probe set shows every ordered pair of animals, left and right, in every ordered pair of different textures, in views
-that no training uses; or, in a layout, a drawn sample of scenes of several objects. Four scenes
-make a quartet: a scene, its swap (textures exchanged), its mirror (places exchanged) and the mirror's swap. In a view
-they have the same background, facings and sizes. So two numbers are exact, and are recorded: with n animals and t
-textures, log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit says which
-animal has which texture.
-
-A probe is fitted to some scenes and tested on others. Divide scenes by pairs: a record's pair is the unordered pair
-of animals whose textures the swap exchanges. A scene and its swap have the same words: if they came apart, even a
-random embedding of each scene could be decoded (Koishigarina et al. 2025, arXiv 2502.03566).
-
-Both tests have the same scenes. Captions mention objects from left to right in `left_first`, and from right to left in
-`right_first`.
+Scenes come in quartets (`probe_scenes`). So two numbers are exact, and are recorded: with n animals and t textures,
+log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit says which animal has
+which texture. A record's pair is the unordered pair of animals whose textures the swap exchanges. Divide scenes by
+pairs to fit a probe to some and test it on others: a scene and its swap have the same words, and if they came apart,
+even a random embedding of each scene could be decoded (Koishigarina et al. 2025, arXiv 2502.03566).
 """
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations
 from math import log2
 from typing import Annotated, Any, ClassVar, Literal
@@ -56,11 +49,12 @@ class ProbeRecipe(SplitRecipe):
     """Everything that determines a probe set, apart from the resolution."""
 
     kind: ClassVar[str] = "probe"
-    takes_rules: ClassVar[bool] = False
     trains: ClassVar[bool] = False
     tests: ClassVar[tuple[str, ...]] = (LEFT_FIRST, RIGHT_FIRST)
     title: ClassVar[str] = "Probe set"
     swap_words: ClassVar[str] = "the same words with two textures swapped"
+    unused: ClassVar[tuple[str, ...]] = (*OF_TRAINING, "hold_out", "mention_order")
+    exchanged = staticmethod(probed_pair)
 
     pairs: float = 0.0
     """Always 0: nothing is trained on a probe set, so that all fields of training keep their defaults."""
@@ -89,18 +83,8 @@ class ProbeRecipe(SplitRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        plain = {field.name: field.default for field in fields(self)}
-        for name in OF_TRAINING:
-            if (value := getattr(self, name)) != plain[name]:
-                raise UserError(f"a probe set has nothing to train on: leave out {name}, got {value:g}")
-        if self.mention_order:
-            raise UserError("captions of a probe set mention objects in both orders: leave out mention_order")
         if not self.layout and self.objects != 2:
             raise not_allowed("objects", self.objects, "2 unless there is a layout; take layout apart")
-
-    @classmethod
-    def exchanged(cls, scene: Scene) -> Sequence[int]:
-        return probed_pair(scene)
 
     @property
     def train_range(self) -> range:

@@ -16,7 +16,7 @@ from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS, facings, place_of
 from menagerie.envs.world import World
-from menagerie.generators.captions.hard_negatives.swaps import exchanged_places, with_exchanged
+from menagerie.generators.captions.contents import exchanged_places, with_exchanged
 from menagerie.generators.coverage import Composition
 from menagerie.generators.splits.even_draws import TRIES, ShuffledQueue
 
@@ -120,7 +120,6 @@ def arrangements(
 def from_left(scene: Scene) -> list[Object]:
     """Return the objects of a scene from left to right. Those of one column go from front to back, the upper one
     last."""
-
     return sorted(scene.objects, key=lambda obj: (SLOTS[obj.slot].column, DEPTH.index(SLOTS[obj.slot].row)))
 
 

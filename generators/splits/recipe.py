@@ -7,7 +7,7 @@ that training lacks or has (`own_facts`, `lacks`, `has`, `apart`, `claims`), whi
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -22,18 +22,18 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.slots import facings
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import swapped_content
-from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
+from menagerie.generators.captions.contents import swapped_content, with_exchanged
 from menagerie.generators.captions.hard_negatives.tasks import Task
 from menagerie.generators.captions.spec import CaptionSpec
 from menagerie.generators.captions.templates import TEMPLATES, Caption, Content, Template, content_of, write_caption
+from menagerie.generators.coverage import Coverage, coverage_of
 from menagerie.generators.parsers.world_grammar import check_phrasings
 from menagerie.generators.rules.hold_out import (
     HELD_OUT,
     held_out_tests,
+    matches_any,
     parse_rules,
     set_texts,
-    unmatched_scenes,
     with_sets,
 )
 from menagerie.generators.rules.rule import Rule
@@ -42,6 +42,7 @@ from menagerie.generators.splits.facts import Claim, Fact
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
 Name = TypeVar("Name")
+OF_RULES = ("hard_negatives", "hold_out")  # fields that kinds with held-out scenes of their own don't use
 ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which objects a scene shows, and as what
 
 
@@ -60,8 +61,8 @@ class SplitRecipe(ABC):
     kind: ClassVar[str]
     relational: ClassVar[bool] = False
     """Whether captions state the relation of two objects."""
-    takes_rules: ClassVar[bool] = True
-    """Whether hold-out rules and hard negatives in train can be set; otherwise the kind of split determines both."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Fields that the kind of split doesn't use. They must keep their defaults."""
     least_visible: ClassVar[float] = 0.0
     """Least share of each object that must be visible. Scenes in which other objects hide more are left out after
     rendering."""
@@ -120,8 +121,9 @@ class SplitRecipe(ABC):
     def __post_init__(self) -> None:
         validate(self, str)
         check_template(self)
-        if not self.takes_rules and (self.hard_negatives or self.hold_out):
-            raise UserError(f"a {self.kind} split has its own held-out scenes: no hard_negatives, no hold_out")
+        for field in fields(self):
+            if field.name in self.unused and getattr(self, field.name) != field.default:
+                raise UserError(f"a {self.kind} split doesn't use {field.name}; leave it out")
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption of a scene and its hard negative, or None if it has none."""
@@ -131,15 +133,12 @@ class SplitRecipe(ABC):
 
     def content(self, subset: str, scene: Scene) -> Content:
         """What the caption of a scene says. Unless a kind of split says otherwise, scenes of two objects have a hard
-        negative if the swap changes them and the caption, which in train may be incomplete, says all of them."""
-        content = self.caption_content(subset, scene)
-        complete = len(scene.objects) == 2 and sorted(content.objects) == sorted(scene.objects)
-        return content._replace(negative=complete and self.swap(scene) != scene)
-
-    def caption_content(self, subset: str, scene: Scene) -> Content:
-        """The same without saying whether there is a hard negative."""
+        negative if the swap changes them and the caption, which in train may be incomplete, says all that it
+        exchanges."""
         spec = self.caption_spec
-        return spec.training_content(scene) if subset == "train" else content_of(scene, self.seed, spec.template)
+        content = spec.training_content(scene) if subset == "train" else content_of(scene, self.seed, spec.template)
+        complete = self.exchanges == "slot" or sorted(content.objects) == sorted(scene.objects)
+        return content._replace(negative=len(scene.objects) == 2 and complete and self.swap(scene) != scene)
 
     @abstractmethod
     def plan(self, world: World) -> dict[str, list[Scene]]:
@@ -185,6 +184,10 @@ class SplitRecipe(ABC):
         """
         rules = self.rules(load_world(self.world)) if self.hold_out else ()
         return replace(self, sets=set_texts(dict(named for rule in rules for named in rule.sets)))
+
+    def coverage_in(self, world: World) -> Coverage:
+        """The combinations of animal and texture, and which of them train shows."""
+        return coverage_of(vars(self), world.animals, world.textures)
 
     @cached_property
     def caption_spec(self) -> CaptionSpec:
@@ -248,7 +251,8 @@ class SplitRecipe(ABC):
         """
         if world.sizes:
             scenes = [scene if scene.objects[0].size else self.with_sizes(world, scene) for scene in scenes]
-        return unmatched_scenes(self.rules(world), list(map(self.with_facings, scenes)))
+        rules = self.rules(world)
+        return [scene for scene in map(self.with_facings, scenes) if not matches_any(rules, scene)]
 
     def sample(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
         """Draw at random at most `most` of the scenes that rules leave, with sizes and facings (`keep`); `parts` is
@@ -263,7 +267,8 @@ class SplitRecipe(ABC):
         possible."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
         drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
-        return (unmatched_scenes(self.rules(world), drawn) or drawn)[0]
+        rules = self.rules(world)
+        return next((scene for scene in drawn if not matches_any(rules, scene)), drawn[0])
 
     def with_facings(self, scene: Scene) -> Scene:
         """Draw facings for a scene of a left and a right object, so that they say nothing of the place. Its swap gets
@@ -349,15 +354,12 @@ def check_template(recipe: SplitRecipe) -> None:
         )
 
 
-def at_least_one(share: float, total: int) -> int:
-    """Return `share` of `total`, rounded, but at least 1 unless the share is 0."""
-    return max(round(share * total), 1) if share > 0 else 0
-
-
 def set_apart(recipe: SplitRecipe, names: list[Name], what: str) -> tuple[list[Name], list[Name], list[Name]]:
-    """Divide shuffled names into the test pairs, validation and the rest. Raises if nothing is left to train on."""
-    n_tested = at_least_one(recipe.test_pairs, len(names))
-    n_apart = n_tested + at_least_one(recipe.validation, len(names))
+    """Divide shuffled names into the test pairs, validation and the rest. A share above 0 gives at least one name.
+    Raises if nothing is left to train on."""
+    shares = recipe.test_pairs, recipe.validation
+    n_tested, n_validation = (max(round(share * len(names)), 1) if share > 0 else 0 for share in shares)
+    n_apart = n_tested + n_validation
     if not names[n_apart:]:
         raise UserError(
             f"test_pairs {recipe.test_pairs:g} and validation {recipe.validation:g} leave none of the {len(names)} "

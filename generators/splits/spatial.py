@@ -7,9 +7,7 @@ textures; a fraction of those training pairs is in train in the other order too,
 The order is fixed per unordered pair: if it were drawn for ordered pairs, both orders of some pairs would be in train
 as hard negatives that nobody requested. Test pairs, validation and views are as in
 `menagerie.generators.splits.binding`. Training pairs are drawn for each relation separately, and test pairs and pairs
-of validation for all relations together, unless the recipe says otherwise. With `seen_order` the orders of train are
-tested too, in new views: a model that fails there hasn't fitted them; a model that fails only on the others hasn't
-generalised."""
+of validation for all relations together, unless the recipe says otherwise (`unseen_under`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +23,6 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.captions.templates import Content
 from menagerie.generators.splits.facts import (
     Claim,
     Fact,
@@ -126,11 +123,6 @@ class SpatialRecipe(PairRecipe):
             allowed = of_test or self.relations
             strange = (s.key for s in records.scenes if len(s.objects) > 1 and s.relation not in allowed)
             yield f"every pair of {name} is in a requested relation", strange
-
-    def content(self, subset: str, scene: Scene) -> Content:
-        """What the caption of a scene says. A training caption may leave out textures; its negative then leaves out the
-        same ones."""
-        return self.caption_content(subset, scene)._replace(negative=len(scene.objects) == 2)
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the

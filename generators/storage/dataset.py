@@ -44,16 +44,13 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self._pixels: UInt8[np.ndarray, "n h w 3"] | None = None
         if not len(self) or not split.digest:  # planned, and nowhere on disk
             return
-        few = 3 * len(self) * split.resolution**2 < PRELOAD_BYTES
+        at_once = preload or 3 * len(self) * split.resolution**2 < PRELOAD_BYTES
         if self.pictures.in_file(subset):
-            if preload or few:
+            if at_once:
                 check_intact(split, subset)
-            return
-        if preload is False:
-            return
-        self.pictures.prepare(subset)
-        if preload or few:
-            self._pixels = self.pictures.images(subset, range(len(self)))
+        elif preload is not False:
+            self.pictures.prepare(subset)
+            self._pixels = self.pictures.images(subset, range(len(self))) if at_once else None
 
     def __getstate__(self) -> dict:
         kept = {name: value for name, value in self.__dict__.items() if name not in ("records", "false_captions")}

@@ -16,7 +16,6 @@ from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.pictures import CHUNK, atlas_of, too_hidden
-from menagerie.generators.storage.records import single_objects
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
     LEFT_OUT,
@@ -27,7 +26,7 @@ from menagerie.generators.storage.split_file import (
     split_name,
     write_split,
 )
-from menagerie.generators.vocabulary import Columns, Vocabulary
+from menagerie.generators.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from menagerie.envs.render.renderer import Renderer
@@ -61,9 +60,8 @@ class SplitFolder:
         rendering any."""
         from menagerie.envs.render.row import renderer_of
 
-        objects = single_objects(self.vocabulary.encode(scenes), self.vocabulary)
-        entries = renderer_of(self.world, self.resolution).missing(objects)
-        building = self.renderer().missing(objects)
+        entries = renderer_of(self.world, self.resolution).missing(scenes)
+        building = self.renderer().missing(scenes)
         return f"{len(set(scenes))} scenes; {len(entries)} atlas entries, {len(building)} of them to build"
 
     def make(
@@ -93,7 +91,8 @@ class SplitFolder:
                 if (split := self.open_kept(path, recipe)) is None:
                     self.write(path, recipe, planned, renderer, progress)
                     return path
-        self.prepare([records.columns for records in split.subsets.values()], renderer, progress)
+        every = (records.scenes_at(slice(None)) for records in split.subsets.values())
+        self.prepare([scene for scenes in every for scene in scenes], renderer, progress)
         return path
 
     def open_kept(self, path: Path, recipe: SplitRecipe) -> Split | None:
@@ -112,7 +111,7 @@ class SplitFolder:
         """Write a split file of planned subsets, without the scenes that hide too much. Scenes of it are rendered and
         checked."""
         scenes = recipe.with_counterfactuals(planned)
-        self.prepare([self.vocabulary.encode(scenes)], renderer, progress)
+        self.prepare(scenes, renderer, progress)
         check_some(scenes, recipe.seed, renderer)
         left = recipe.leave_out(planned, too_hidden(renderer, planned, recipe.least_visible))
         kept = drop_scenes(planned, left)
@@ -121,11 +120,10 @@ class SplitFolder:
         images = self.identity, self.resolution
         write_split(path, whole, self.vocabulary, images, recipe_version(recipe), subsets)
 
-    def prepare(self, tables: Sequence[Columns], renderer: "AnyRenderer", progress: Progress | None = None) -> None:
-        """Build what the atlas lacks for the scenes of some tables."""
-        objects = list({obj for table in tables for obj in single_objects(table, self.vocabulary)})
+    def prepare(self, scenes: Sequence[Scene], renderer: "AnyRenderer", progress: Progress | None = None) -> None:
+        """Build what the atlas lacks for some scenes."""
         report = progress or (lambda stage, done, total: None)
-        renderer.prepare(objects, lambda done, total: report("factors", done, total))
+        renderer.prepare(scenes, lambda done, total: report("factors", done, total))
 
 
 def check_some(scenes: Sequence[Scene], seed: int, renderer: "AnyRenderer") -> None:

@@ -15,10 +15,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.locks import FileLock
 from menagerie.generators.storage.hdf5 import open_hdf5, read_attribute, write_attribute, write_hdf5
 from menagerie.generators.storage.pictures import SplitPictures, map_pictures
-from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.records import Records, blocks
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, read_split
 
-BLOCK = 1024  # rows that are written at once
 DIGEST = "pictures"  # attribute of a subset
 
 
@@ -38,7 +37,7 @@ def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
     path = split.path
     if all(pictures_intact(split, subset) for subset in split.subsets):
         return
-    pictures, done = SplitPictures(split, kept=False), 0
+    pictures, done = SplitPictures(split), 0
     total = sum(len(records.columns["view"]) for records in split.subsets.values())
     widths = {subset: widest(records) for subset, records in split.subsets.items()}
     columns = sum(column.nbytes for r in split.subsets.values() for column in r.columns.values())
@@ -80,7 +79,7 @@ def add_pictures(
 
 
 def widest(records: Records) -> list[int]:
-    """The bytes of the longest caption and of the longest false caption. All texts of a split may not fit in memory."""
+    """The bytes of the longest caption and of the longest false caption."""
     widths = [1, 1]
     for rows in blocks(len(records.columns["view"])):
         widths = [max(width, *map(len, texts)) for width, texts in zip(widths, texts_at(records, rows), strict=True)]
@@ -91,11 +90,6 @@ def texts_at(records: Records, rows: slice) -> tuple[list[bytes], list[bytes]]:
     """The captions and false captions of some rows; an empty one where there is none."""
     true, false = records.captions_at(rows), records.negatives_at(rows)
     return [text.text.encode() for text in true], [text.text.encode() if text else b"" for text in false]
-
-
-def blocks(n: int) -> Iterator[slice]:
-    """Yield the rows 0 to n in blocks."""
-    return (slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK))
 
 
 def pictures_intact(split: Split, subset: str) -> bool:

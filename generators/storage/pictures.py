@@ -15,7 +15,6 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.hdf5 import map_column, open_hdf5, read_attribute
-from menagerie.generators.storage.records import single_objects
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, check_unreplaced
 
 if TYPE_CHECKING:
@@ -46,10 +45,9 @@ def trusted_name(split: Split) -> str:
 class SplitPictures:
     """The pictures of a split's rows. A pickle has no pixels: each process opens the file and the atlas itself."""
 
-    def __init__(self, split: Split, world: World | None = None, atlas: Path | None = None, kept: bool = True) -> None:
-        """`world` replaces the one that the file names, and `atlas` the atlas's folder. Unless `kept`, all is composed,
-        whatever the file holds."""
-        self.split, self.world, self.kept, self.side = split, world, kept, split.resolution
+    def __init__(self, split: Split, world: World | None = None, atlas: Path | None = None) -> None:
+        """`world` replaces the one that the file names, and `atlas` the atlas's folder."""
+        self.split, self.world, self.side = split, world, split.resolution
         self.atlas = atlas or atlas_of(split.path.parent, split.identity)
         self._maps: dict[str, dict[str, np.ndarray]] = {}
 
@@ -58,12 +56,12 @@ class SplitPictures:
 
     def in_file(self, subset: str) -> bool:
         """Whether the file holds the pictures of a subset."""
-        return self.kept and bool(self._map(subset))
+        return bool(self._map(subset))
 
     def prepare(self, subset: str) -> None:
         """Build what the atlas lacks for a subset, so that processes that start afterwards find it."""
         if not self.in_file(subset):
-            self.renderer.prepare(single_objects(self.split.subsets[subset].columns, self.split.vocabulary))
+            self.renderer.prepare(self.split.subsets[subset].scenes_at(slice(None)))
 
     def images(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w 3"]:
         """The images of some rows."""

@@ -6,7 +6,6 @@ same.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from itertools import islice
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
@@ -62,7 +61,9 @@ class RenderChecks:
                     if not ends[0] < ends[1]:
                         lines.append(f"{scene.key}: the masks' centres contradict {name}")
             if visible.all():  # else another scene may show the same, without the object that is hidden
-                lines += self._duplicate(scene, images[n])
+                digest = hashlib.blake2b(images[n].tobytes(), digest_size=16).digest()
+                if (other := self._scene_of.setdefault(digest, scene.key)) != scene.key:
+                    lines.append(f"{scene.key}: the same picture as {other}")
         return lines
 
     def require(self, *batch) -> None:
@@ -73,26 +74,18 @@ class RenderChecks:
                 "sizes or views, or leave the scene out"
             )
 
-    def _duplicate(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"]) -> list[str]:
-        digest = hashlib.blake2b(image.tobytes(), digest_size=16).digest()
-        other = self._scene_of.setdefault(digest, scene.key)
-        return [] if other == scene.key else [f"{scene.key}: the same picture as {other}"]
-
 
 def measure_masks(
     masks: UInt8[np.ndarray, "n h w"], objects: int
 ) -> tuple[Int[np.ndarray, "n objects"], Float[np.ndarray, "n objects 2"]]:
     """Number of pixels and centre (row, column) of every instance; the centre is NaN if the instance has no pixels."""
-    n, height, width = masks.shape
-    covered, centers = np.zeros((n, objects), np.int64), np.full((n, objects, 2), np.nan)
+    covered, centers = np.zeros((len(masks), objects), np.int64), np.full((len(masks), objects, 2), np.nan)
     for k in range(objects):
         mine = masks == k + 1
-        rows, columns = mine.sum(2), mine.sum(1)
-        covered[:, k] = rows.sum(1)
-        share = np.maximum(covered[:, k], 1)
-        here = covered[:, k] > 0
-        centers[here, k, 0] = ((rows @ np.arange(height)) / share)[here]
-        centers[here, k, 1] = ((columns @ np.arange(width)) / share)[here]
+        covered[:, k] = mine.sum((1, 2))
+        here, number = covered[:, k] > 0, np.maximum(covered[:, k], 1)
+        for axis, along in enumerate((2, 1)):
+            centers[here, k, axis] = (mine.sum(along) @ np.arange(masks.shape[axis + 1]) / number)[here]
     return covered, centers
 
 
@@ -106,9 +99,8 @@ def check_factorial(
     with scratch_folder() as cache:
         renderer = renderer_of(world, resolution, cache, workers)
         renderer.prepare(scenes, lambda done, total: report("factors", done, total))
-        remaining, done = iter(scenes), 0
-        while chunk := list(islice(remaining, CHUNK)):
+        for start in range(0, len(scenes), CHUNK):
+            chunk = scenes[start : start + CHUNK]
             problems += checks.problems(chunk, *renderer.render(chunk), renderer.areas(chunk))
-            done += len(chunk)
-            report("scenes", done, len(scenes))
+            report("scenes", start + len(chunk), len(scenes))
     return len(scenes), problems

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.contents import exchanged
 
 BINS = {0.02: "hidden by up to 2 %", 0.1: "2 to 10 %", 0.25: "10 to 25 %", 0.5: "25 to 50 %", 1.0: "50 % or more"}
 """Upper ends of the bins of hidden shares, each with the name of its bin."""

@@ -7,7 +7,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions import templates
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.contents import exchanged
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe

@@ -11,8 +11,8 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import bag_of_words, states_all
+from menagerie.generators.captions.contents import with_exchanged
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
 from menagerie.generators.captions.relations import claims, compound_names
 from menagerie.generators.captions.templates import TEMPLATES, Content, caption, write_caption
 from menagerie.generators.parsers.world_grammar import parse_caption

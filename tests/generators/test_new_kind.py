@@ -18,7 +18,7 @@ from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
 from menagerie.generators.splits.facts import has_none
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
+from menagerie.generators.splits.recipe import OF_RULES, PairCounts, SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
@@ -33,7 +33,7 @@ class BackgroundRecipe(SplitRecipe):
     """Each animal has a background on which train never shows it."""
 
     kind: ClassVar[str] = "background"
-    takes_rules: ClassVar[bool] = False
+    unused: ClassVar[tuple[str, ...]] = OF_RULES
     tests: ClassVar[tuple[str, ...]] = ("seen_backgrounds", "unseen_backgrounds")
     title: ClassVar[str] = "Backgrounds"
     swap_words: ClassVar[str] = "the same words with the two textures swapped"

@@ -15,8 +15,8 @@ from menagerie.generators.audit.regeneration import current_recipe
 from menagerie.generators.captions.templates import Content
 from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.hdf5 import write_attribute
-from menagerie.generators.storage.pack import DIGEST, blocks
-from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.pack import DIGEST
+from menagerie.generators.storage.records import Records, blocks
 from menagerie.generators.storage.split_file import PICTURED, Split, read_split, split_name, write_split
 
 Plant = Callable[[Split], Split]

@@ -11,8 +11,7 @@ import h5py
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
-from menagerie.generators.captions.contents import swapped_content
-from menagerie.generators.captions.hard_negatives.swaps import with_exchanged
+from menagerie.generators.captions.contents import swapped_content, with_exchanged
 from menagerie.generators.captions.templates import TEMPLATES, Caption, Template, content_of, write_caption
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields

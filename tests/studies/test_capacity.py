@@ -6,7 +6,7 @@ import pytest
 
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.contents import exchanged
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pictures import SplitPictures

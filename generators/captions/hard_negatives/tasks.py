@@ -5,9 +5,8 @@ recognition (SugarCrepe's taxonomy). The false captions of `add ...` are half-tr
 (Kargi et al. 2026). `one animal` tests binding with captions that mention one of two (OC-CLIP, figure 6).
 
 `assignment` permutes the textures of up to four objects in every other way: a scorer that knows the objects, but not
-which texture is whose, has exactly the chance level. `illusion` tests a phrase whose words are true of two different
-objects, `order` a relation, `paraphrase` two captions that say the same. Train shows what a false caption names as
-often as what its caption names; otherwise the false caption would give itself away.
+which texture is whose, has exactly the chance level. The other tasks of many objects are in docs/splits.md, section 8.
+Train shows what a false caption names as often as what its caption names; otherwise it would give itself away.
 
 To add a task, add an entry to `TASKS`, and its name to the kinds of splits that have it (`SplitRecipe.tasks`).
 """
@@ -20,7 +19,7 @@ from typing import NamedTuple
 from menagerie.envs.core.identity import generator
 from menagerie.envs.relations import RELATIONS, truth
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.contents import exchanged
 from menagerie.generators.captions.relations import chain, converses
 from menagerie.generators.captions.spec import LEAST, CaptionSpec, absent_objects, swap_exchanged_textures
 from menagerie.generators.captions.templates import Caption, content_of, mention_order, write_caption
