@@ -61,8 +61,6 @@ class PhotographBenchmark(Benchmark):
     mean over all records. Without any, the tasks are reported."""
     made_texts: bool = False
     """Whether our code made the texts; results then keep them."""
-    reader: type[ImageFiles] = ImageFiles
-    """Class that reads the images."""
     lacking: str
     """Message that says which images are missing; empty if none are."""
 
@@ -72,7 +70,7 @@ class PhotographBenchmark(Benchmark):
         self.name = name
         images = place.images(folder)
         check_benchmark_records(name, images, records)
-        _, lost, self.lacking = self.reader.search(images, sorted(image_names(records)))
+        _, lost, self.lacking = ImageFiles.search(images, sorted(image_names(records)))
         if lost and not place.allow_missing:
             raise UserError(f"{name}: {self.lacking}; put them there, or score the other records with --allow-missing")
         self.records = [record for record in records if not lost & image_names([record])]
@@ -81,7 +79,7 @@ class PhotographBenchmark(Benchmark):
         shown = list(dict.fromkeys(image for record in self.records for image in record.images))
         reading = {"squashed": place.squashed, "interpolation": place.interpolation, "workers": place.workers}
         reading["boxes"] = [image.box for image in shown]
-        self.files = self.reader(images, [image.file for image in shown], place.resolution, **reading)
+        self.files = ImageFiles(images, [image.file for image in shown], place.resolution, **reading)
         self.numbers = {image: number for number, image in enumerate(shown)}
 
     @property
@@ -99,7 +97,7 @@ class PhotographBenchmark(Benchmark):
     def content(self) -> Iterator[str]:
         """Yield everything that decides a result except pixels: records, and the sizes of image files in bytes."""
         yield from (repr(record[:-1]) for record in self.records)  # without tags, which change no score
-        for name in sorted(set(map(self.reader.file_of, image_names(self.records)))):
+        for name in sorted(image_names(self.records)):
             yield f"{name} {self.files.place(name).stat().st_size}"
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:

@@ -1,7 +1,7 @@
 """Zero-shot classification on torchvision's data sets, in the folder where torchvision keeps them.
 
-Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP's templates. No pickle is opened: CIFAR
-is read in its binary form (`cifar-10-binary.tar.gz`, `cifar-100-binary.tar.gz`).
+Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP's templates. `menagerie import-hf` makes
+folders of classes of the sets that torchvision keeps in one file: CIFAR, STL-10, MNIST.
 """
 
 import re
@@ -15,11 +15,9 @@ from menagerie.generators.benchmarks.photographs import Photograph, Record
 from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.benchmarks.zero_shot import ImageSet, ZeroShot
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import RawImages, raw_records
-from menagerie.generators.sources.rows import is_text, read_foreign_bytes, read_json_object
+from menagerie.generators.sources.rows import is_text, read_json_object
 
 FOLDER = "torchvision"
-CIFAR10, CIFAR100, STL10, DIGITS = "cifar-10-batches-bin", "cifar-100-binary", "stl10_binary", "MNIST/raw/t10k"
 
 
 class Labelled(NamedTuple):
@@ -29,25 +27,13 @@ class Labelled(NamedTuple):
     images: Sequence[tuple[str, int]]
 
 
-class TorchvisionSets(ZeroShot):
-    """Zero-shot classification on sets some of which have many images in one file."""
-
-    reader = RawImages
-
-
-def build(place: Place) -> TorchvisionSets:
-    """Build the benchmark from the sets that are there. CIFAR may be there as Python pickles too, but not alone."""
+def build(place: Place) -> ZeroShot:
+    """Build the benchmark from the sets that are there."""
     root = place.only(FOLDER)
-    for pickled, binary in PICKLED.items():
-        if (root / pickled).exists() and not (root / binary).exists():
-            raise UserError(
-                f"{root / pickled} holds pickles, which may run code when they are opened; get the binary version of "
-                f"www.cs.toronto.edu/~kriz/cifar.html for {root / binary}, or take the folder away"
-            )
     sets = [image_set(name, read(root)) for name, (folder, read) in SETS.items() if (root / folder).exists()]
     if not sets:
         raise UserError(f"there is none of {', '.join(folder for folder, _ in SETS.values())} in {root}; get one")
-    return TorchvisionSets("zero-shot-torchvision", FOLDER, sets, place)
+    return ZeroShot("zero-shot-torchvision", FOLDER, sets, place)
 
 
 def image_set(name: str, labelled: Labelled) -> ImageSet:
@@ -63,17 +49,6 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
         for image, label in labelled.images
     )
     return ImageSet(name, records, classes, known_templates(name))
-
-
-def raw(root: Path, file: str, classes: str, labels: str = "", header: int = 0, first: int = 0) -> Labelled:
-    """Read raw images. `classes` is the file of their classes' names, or the set whose names CLIP knows. Their labels
-    are before each image, or behind `header` bytes of the file `labels`, and count from `first`."""
-    images = raw_records(root / file, file)
-    content = read_foreign_bytes(root / labels)[header:] if labels else images["lead"][:, -1].tolist()
-    if len(content) != len(images):
-        raise UserError(f"{root / labels} has {len(content)} labels for {len(images)} images; get it again")
-    called = clip_names()["classes"].get(classes) or read_list(root / classes)
-    return Labelled(called, [(f"{file}#{number}", label - first) for number, label in enumerate(content)])
 
 
 def food101(root: Path) -> Labelled:
@@ -112,24 +87,12 @@ def aircraft(root: Path) -> Labelled:
 
 
 PET = re.compile(r"(\S+)\s+([0-9]{1,9})(?!\S)")
-# Folders of pickles -> those of the same set's binary form.
-PICKLED = {"cifar-10-batches-py": CIFAR10, "cifar-100-python": CIFAR100}
 # CLIP_benchmark's name of a set -> its folder, and its reader.
 SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
-    "cifar10": (CIFAR10, lambda root: raw(root, f"{CIFAR10}/test_batch.bin", f"{CIFAR10}/batches.meta.txt")),
-    "cifar100": (CIFAR100, lambda root: raw(root, f"{CIFAR100}/test.bin", f"{CIFAR100}/fine_label_names.txt")),
     "dtd": ("dtd", textures),
     "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
     "food101": ("food-101", food101),
-    "mnist": (
-        "MNIST",
-        lambda root: raw(root, f"{DIGITS}-images-idx3-ubyte", "mnist", f"{DIGITS}-labels-idx1-ubyte", header=8),
-    ),
     "pets": ("oxford-iiit-pet", pets),
-    "stl10": (
-        STL10,
-        lambda root: raw(root, f"{STL10}/test_X.bin", f"{STL10}/class_names.txt", f"{STL10}/test_y.bin", first=1),
-    ),
 }
 
 BENCHMARK = benchmark_spec("zero-shot-torchvision", build, (FOLDER,))

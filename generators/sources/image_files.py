@@ -60,7 +60,7 @@ class ImageFiles:
 
     def bytes_of(self, index: int) -> int:
         """The size of an image's file."""
-        return self.place(self.file_of(self.names[index])).stat().st_size
+        return self.place(self.names[index]).stat().st_size
 
     def digest_of(self, index: int) -> str:
         """Hash of the bytes of an image's file."""
@@ -81,11 +81,6 @@ class ImageFiles:
 
     def place(self, file: str) -> Path:
         return self._places.get(file) or self.root / file
-
-    @classmethod
-    def file_of(cls, name: str) -> str:
-        """The name of the file that contains the image `name`."""
-        return name
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
         out = np.empty((len(indices), self.resolution, self.resolution, 3), np.uint8)
@@ -128,17 +123,16 @@ class ImageFiles:
         if problem:
             raise UserError(f"{problem}; put them there, or name the folder that has them")
 
-    @classmethod
-    def search(cls, folders: SearchedFolders, names: Sequence[str]) -> tuple[dict[str, Path], set[str], str]:
+    @staticmethod
+    def search(folders: SearchedFolders, names: Sequence[str]) -> tuple[dict[str, Path], set[str], str]:
         """The paths of the files that exist, the images whose files don't, and a message about them, empty if there
         are none; raises for a path outside the folders."""
-        files = {name: cls.file_of(name) for name in names}
-        there = folders.found(set(files.values()))
-        lost = [name for name, file in files.items() if file not in there]
+        there = folders.found(set(names))
+        lost = [name for name in dict.fromkeys(names) if name not in there]
         if not lost:
             return there, set(), ""
-        where = " and ".join(str(folder) for folder, _ in folders.places(files[lost[0]]))
-        problem = f"{len(lost)} of {len(files)} images are missing in {where}, the first is {lost[0]!r:.200}"
+        where = " and ".join(str(folder) for folder, _ in folders.places(lost[0]))
+        problem = f"{len(lost)} of {len(set(names))} images are missing in {where}, the first is {lost[0]!r:.200}"
         return there, set(lost), problem
 
 

@@ -36,7 +36,7 @@ def training_had(training: Training, bench: PhotographBenchmark) -> str:
     if len(gaps) and not (texts or files):
         return gaps[0]
     tested = {text.text for text in bench.texts}
-    shown = len(set(map(bench.files.file_of, bench.files.names)))
+    shown = len(set(bench.files.names))
     counts = (
         f"{len(tested & texts)} of {len(tested)} texts, {count_shared_files(files, bench.files)} of {shown} image files"
     )
@@ -50,7 +50,7 @@ def count_shared_files(trained: Files, tested: ImageFiles) -> int:
     of_both = {tested.bytes_of(index) for _, indices in of_test for index in indices}
     known = digests_of_sizes(trained, of_both)
     ((_, alike),) = of_test
-    return len({tested.file_of(tested.names[index]) for index in alike if tested.digest_of(index) in known})
+    return len({tested.names[index] for index in alike if tested.digest_of(index) in known})
 
 
 def digests_of_sizes(every: Files, sizes: Collection[int]) -> set[str]:

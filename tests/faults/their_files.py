@@ -15,7 +15,6 @@ from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.raw_images import RawImages, raw_records
 from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.judged import kind_of_hugging_face
@@ -117,23 +116,6 @@ def read_photograph(path: Path) -> Any:
     return files.read([0])
 
 
-RAW = "cifar-10-batches-bin/test_batch.bin"
-
-
-def make_raw(folder: Path) -> Path:
-    path = folder / RAW
-    path.parent.mkdir()
-    path.write_bytes(np.random.default_rng(0).integers(0, 10, 3 * 3073, np.uint8).tobytes())
-    return path
-
-
-def read_raw(path: Path) -> Any:
-    root = path.parents[1]
-    labels = raw_records(path, RAW)["lead"][:, -1].tolist()
-    names = [f"{RAW}#{number}" for number in range(len(labels))]
-    return labels, RawImages(root, names, RESOLUTION).read(range(len(names)))
-
-
 def make_configured(folder: Path) -> Path:
     (folder / "config.json").write_text('{"model_type": "clip", "text_config": {"hidden_size": 32}}')
     return folder / "config.json"
@@ -194,7 +176,6 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "arrow table of the hub": (partial(make_table, form="arrow"), read_imported),
     "tar file of a webdataset": (partial(make_webdataset, file="test/0.tar"), read_imported),
     "class names of a webdataset": (partial(make_webdataset, file="classnames.txt"), read_imported),
-    "raw images": (make_raw, read_raw),
     "config of Hugging Face": (make_configured, lambda path: kind_of_hugging_face(path.parent)),
 }
 THEIRS = [FileKind(name, *entry, free=True) for name, entry in KINDS.items()]

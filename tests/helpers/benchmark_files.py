@@ -414,27 +414,14 @@ def make_zero_shot(root: Path) -> Counts:
 
 
 def make_torchvision(root: Path) -> Counts:
-    """A set in each of torchvision's layouts; CIFAR-10 in both of its forms, of which one is a pickle."""
-    folder, rng = root / "torchvision", np.random.default_rng(0)
+    """A set in each of torchvision's layouts."""
+    folder = root / "torchvision"
 
-    def write(file: str, content: bytes | str) -> None:
+    def write(file: str, content: str) -> None:
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path.write_text(content)
 
-    def noise(size: int, lead: bytes = b"") -> bytes:
-        return lead + rng.integers(0, 256, size, np.uint8).tobytes()
-
-    write("cifar-10-batches-py/test_batch", b"\x80\x04K\x00.")
-    write("cifar-10-batches-bin/test_batch.bin", b"".join(noise(3072, bytes([k])) for k in (0, 9, 9)))
-    write("cifar-10-batches-bin/batches.meta.txt", "\n".join([*(f"class_{k}" for k in range(10)), "", ""]))
-    write("cifar-100-binary/test.bin", b"".join(noise(3072, bytes([19, k])) for k in (7, 99)))
-    write("cifar-100-binary/fine_label_names.txt", "\n".join(f"fine_{k}" for k in range(100)))
-    write("stl10_binary/test_X.bin", noise(2 * 3 * 96 * 96))
-    write("stl10_binary/test_y.bin", bytes([1, 10]))
-    write("stl10_binary/class_names.txt", "\n".join(f"object {k}" for k in range(10)))
-    write("MNIST/raw/t10k-images-idx3-ubyte", noise(3 * 28 * 28, b"\0" * 16))
-    write("MNIST/raw/t10k-labels-idx1-ubyte", b"\0" * 8 + bytes([7, 2, 1]))
     foods = {f"pie_{k}": [f"pie_{k}/{n}" for n in range(1 + k % 2)] for k in range(6)}
     write("food-101/meta/test.json", json.dumps(foods))
     write("oxford-iiit-pet/annotations/test.txt", "Abyssinian_201 1 1 1\nbeagle_7 5 2 4\n")
@@ -449,16 +436,7 @@ def make_torchvision(root: Path) -> Counts:
     write_images(folder / "oxford-iiit-pet/images", ["Abyssinian_201.jpg", "beagle_7.jpg"])
     write_images(folder / "dtd/dtd/images", textures)
     write_images(folder / "fgvc-aircraft-2013b/data/images", ["0062765.jpg", "1340192.jpg"])
-    sizes = {
-        "cifar10": 3,
-        "cifar100": 2,
-        "dtd": 12,
-        "fgvc_aircraft": 2,
-        "food101": 9,
-        "mnist": 3,
-        "pets": 2,
-        "stl10": 2,
-    }
+    sizes = {"dtd": 12, "fgvc_aircraft": 2, "food101": 9, "pets": 2}
     return {f"{name} {measure}": count for name, count in sizes.items() for measure in ("acc1", "acc5")}
 
 
