@@ -28,7 +28,7 @@ _own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) 
 
 
 @cache
-def shipped(folder: str) -> Exports:
+def shipped_ingredients(folder: str) -> Exports:
     """Return the ingredients that are constants of the files in `envs/<folder>`; imports none of them."""
     kind = folder.removesuffix("s")
     return Exports(f"menagerie.envs.{folder}", Path(__file__).parent / folder, kind.upper(), kind, gap=" ")
@@ -38,7 +38,7 @@ def shipped(folder: str) -> Exports:
 def names(folder: str) -> tuple[str, ...]:
     """Return the world names of all built-in ingredients of a folder, sorted; each texture is also listed in every
     pattern."""
-    found = shipped(folder).names()
+    found = shipped_ingredients(folder).names()
     patterns = PATTERNS if folder == "textures" else ()
     return tuple(sorted([*found, *(f"{pattern} {name}" for pattern in patterns for name in found)]))
 
@@ -73,11 +73,11 @@ def load(folder: str, name: str) -> Any:
 
 @cache
 def _built_in(folder: str, name: str) -> Any:
-    if folder == "textures" and name not in shipped(folder).names():
+    if folder == "textures" and name not in shipped_ingredients(folder).names():
         pattern, _, plain = name.partition(" ")
-        texture = shipped(folder).load(plain)
+        texture = shipped_ingredients(folder).load(plain)
         return replace(texture, pattern=lay_over(texture.pattern, pattern))
-    return shipped(folder).load(name)
+    return shipped_ingredients(folder).load(name)
 
 
 def load_animal(name: str) -> "Animal | MeshAnimal":

@@ -17,7 +17,7 @@ from menagerie.models.checkpoint import (
     CheckpointConfig,
     check_known_options,
     check_model_name,
-    foreign,
+    describe_foreign_weights,
     read_weights,
     scorer_config,
 )
@@ -94,7 +94,7 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
     config = check_carry_over(folder, model, scorer.towers_config, asdict(scorer.config))
     weights, state = read_weights(folder), scorer.state_dict()
     if odd := sorted(state.keys() ^ weights.keys()):
-        raise UserError(f"{foreign(folder, model)}; the first odd one is {odd[0]}")
+        raise UserError(f"{describe_foreign_weights(folder, model)}; the first odd one is {odd[0]}")
     rows = word_rows(config.texts.words, scorer.texts.words)
     for name, fresh in state.items():
         if name.endswith(WORDS) and scorer.texts.words:

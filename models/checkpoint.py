@@ -161,11 +161,11 @@ def load_checkpoint(folder: Path, model: str | None = None, options: Mapping[str
     weights = read_weights(folder)
     check_known_options(folder, name, config)
     scorer = build_from_config(folder, name, config)
-    load_weights(scorer, weights, foreign(folder, name))
+    load_weights(scorer, weights, describe_foreign_weights(folder, name))
     return scorer.eval()
 
 
-def foreign(folder: Path, name: str) -> str:
+def describe_foreign_weights(folder: Path, name: str) -> str:
     """Return the message for weights whose names or shapes don't fit the checkpoint's scorer."""
     return (
         f"the weights in {folder} are not those of {name!r} as this version builds it (if an earlier one trained it, "

@@ -67,7 +67,7 @@ def write_state_record(folder: Path, step: int) -> None:
     write_record(place / RECORD, {"weights": file_digest(place / WEIGHTS)}, owner=owner(folder, step))
 
 
-def keeper(
+def make_state_keeper(
     folder: Path,
     steps: Collection[int],
     model: str,

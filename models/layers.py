@@ -22,7 +22,7 @@ Parts = dict[str, Layer]
 PUBLIC = {"features", "text_features", "slots", "layers", "text_layers", "grid"}
 
 
-class Layered(nn.Module):
+class NamedLayers(nn.Module):
     """The part of a scorer that gives its layers by name, in the order in which they are computed.
 
     Those of the towers are "stem" (the input of the first block, positions added), "block 1" to the last, and "tokens"
@@ -125,7 +125,7 @@ class Layered(nn.Module):
     def _towers(self) -> Towers | None:
         """The scorer's towers, or those of the scorer that it is built on; None without either."""
         towers, base = getattr(self, "towers", None), getattr(self, "base", None)
-        return towers or (base._towers() if isinstance(base, Layered) else None)
+        return towers or (base._towers() if isinstance(base, NamedLayers) else None)
 
     def _places(self, side: str) -> Places | None:
         towers = self._towers()

@@ -64,7 +64,7 @@ class Ranks:
         A row's gradient is the sum of the gradients that all ranks have for it. Rows that only fill up a share are
         dropped, and have none.
         """
-        return (Gathered.apply(part, self) if part.is_floating_point() else self.gather(part))[:n]
+        return (GatherRows.apply(part, self) if part.is_floating_point() else self.gather(part))[:n]
 
     def column_entropies(self, logits: Float[Tensor, "n m"], targets: Float[Tensor, "n m"]) -> Float[Tensor, ""]:
         """Return this rank's share of the sum of all columns' cross-entropies, each over the images of all ranks.
@@ -110,7 +110,7 @@ class Ranks:
         return content.numpy().tobytes()
 
 
-class Gathered(torch.autograd.Function):
+class GatherRows(torch.autograd.Function):
     """The autograd function behind `Ranks.gather_rows`."""
 
     @staticmethod

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.layers import Layered
+from menagerie.models.layers import NamedLayers
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, find_cut_texts, map_tensors
@@ -38,7 +38,7 @@ class Sharing(NamedTuple):
     loss must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
 
 
-class Scorer(Layered, ABC):
+class Scorer(NamedLayers, ABC):
     """Encodes images and texts separately, then compares them.
 
     A user's class sets `config_class` to a dataclass of its options, is built with `(towers, texts, config)`, and keeps

@@ -24,7 +24,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -33,13 +33,13 @@ from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.analysis.ablation_rows import (
     ablation_spec,
     base_row,
-    matters,
+    can_matter,
     model_in_line,
     parse_line,
     requested_rows,
 )
 from menagerie.studies.analysis.papers import ABLATIONS
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
 from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
@@ -83,7 +83,7 @@ class AblationStudy(Study):
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
     """Number of seeds, 0 to seeds - 1."""
     models: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ("oc-clip",)
-    """The models of all rows; `settled` sets them."""
+    """The models of all rows; `fill_in` sets them."""
     scorers: Annotated[ScorerOptions, tyro.conf.Fixed, tyro.conf.Suppress, GROWS] = field(
         default_factory=partial(scorer_options, "small")
     )
@@ -117,7 +117,7 @@ class AblationStudy(Study):
         differ in that too."""
         kind = "spatial" if self.base is not None and self.base.relational else "binding"
         presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
-        grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])
+        grid = self.narrow(presets[choose("preset of the grids", self.cell, presets)])
         if self.seen_order and not grid.split and hasattr(grid, "seen_order"):
             grid = replace(grid, seen_order=True)
         shared = {name: getattr(self, name) for name in ("store", "device", "threads")}
@@ -127,12 +127,12 @@ class AblationStudy(Study):
             return grid, ""
         return replace(grid, tuned=""), f"the grid's own for all rows, because {', '.join(lacking)} wasn't tuned"
 
-    def narrowed(self, grid: SplitStudy) -> SplitStudy:
+    def narrow(self, grid: SplitStudy) -> SplitStudy:
         """Reduce a grid to its hardest cell, or to the user's recipe or file."""
         if self.base:
             return replace(grid.with_recipe(self.base), hold_out=self.hold_out)
         if self.split:
-            return replace(grid, split=self.split).settled()
+            return replace(grid, split=self.split).fill_in()
         return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), hold_out=self.hold_out)
 
     @property
@@ -142,7 +142,7 @@ class AblationStudy(Study):
     def with_recipe(self, recipe: SplitRecipe) -> "AblationStudy":
         return replace(self, base=recipe, hold_out=recipe.hold_out)
 
-    def settled(self) -> "AblationStudy":
+    def fill_in(self) -> "AblationStudy":
         """Return the study with the models of its rows and their options. Raise without any `splits`, for several files
         in `split`, and for `split` together with a recipe or hold-out rules."""
         if not self.splits:
@@ -153,7 +153,7 @@ class AblationStudy(Study):
 
     def check(self) -> None:
         """Raise for a row that can't be built."""
-        in_child(check_rows, {self.lines[arm.labels["row"]]: arm.cell for arm in self.arms if not arm.cell.seed})
+        call_in_child(check_rows, {self.lines[arm.labels["row"]]: arm.cell for arm in self.arms if not arm.cell.seed})
 
     @cached_property
     def arms(self) -> list[Arm]:
@@ -162,7 +162,7 @@ class AblationStudy(Study):
             self.arm(split, row, seed)
             for split, grid in self.grids.items()
             for row, line in self.lines.items()
-            if matters(self.spec, line, grid.kind)
+            if can_matter(self.spec, line, grid.kind)
             for seed in range(self.seeds)
         ]
 
@@ -175,7 +175,7 @@ class AblationStudy(Study):
         found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}
         return {k: arm for k, arm in found.items() if arm}
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:

@@ -21,7 +21,7 @@ from menagerie.envs.layouts import MOST
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.arm import Arm, Known, as_column
+from menagerie.studies.frame.arm import Arm, KnownResults, as_column
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import EIGHT, SMOKE
@@ -65,7 +65,7 @@ class Capacity(SplitStudy):
             )
         super().check_given(preset)
 
-    def plan(self, known: Known) -> Iterable[Arm]:
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
         """Plan every model with each value of `most`. With `improved`, plan each run of OC-CLIP with our changes
         too."""
         for arm in grid(self, objects=self.trained):
@@ -107,7 +107,7 @@ class Capacity(SplitStudy):
         tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tuple(tests))
         yield Table("mentioned", tasks, ("objects", "subset", "model"), ("task",), intervals=True, words=words)
         if self.layout != "apart":
-            yield from self.occluded(swaps, words)
+            yield from self.occlusion_parts(swaps, words)
         if shared:
             yield Heading("Objects that share features", SHARED)
             found = records.where(task="swap", subset=tuple(shared))
@@ -118,12 +118,12 @@ class Capacity(SplitStudy):
                 f"tasks-{test}", records.where(subset=test), ("objects", "model"), ("task",), words=words, says=name
             )
 
-    def occluded(self, swaps: Records, words: Mapping[str, Mapping[str, str]]) -> Iterator[Part]:
+    def occlusion_parts(self, swaps: Records, words: Mapping[str, Mapping[str, str]]) -> Iterator[Part]:
         """Yield a figure and a table of accuracy by the hidden share of the exchanged objects."""
         from menagerie.studies.analysis.hidden import BINS, hidden_bins
 
         yield Heading("Objects that others hide", HIDDEN)
-        found = swaps.regrouped(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
+        found = swaps.regroup(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
         words = words | {"subset": {}}
         yield Lines("hidden", found, x="subset", panels=("objects",), level=self.enough, words=words)
         yield Table("hidden-table", found, ("objects", "model"), intervals=True, words=words)

@@ -33,8 +33,8 @@ from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Rang
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.frame.adaptive import Course, successive_halving, until_flat
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.adaptive import Course, raise_until_flat, successive_halving
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import run_cost
 from menagerie.studies.frame.grids import Grid
@@ -116,11 +116,11 @@ class Compute(Study):
     def setups(self) -> list[Setup]:
         return [Setup(*values) for values in product(self.architectures, self.batches, self.learning_rates)]
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         for split, model in product(self.names, self.models):
             yield from self.course(known, split, model).arms
 
-    def course(self, known: Known, split: str, model: Any) -> Course:
+    def course(self, known: KnownResults, split: str, model: Any) -> Course:
         """Return the runs of a model on a split so far, and the chosen setup: by successive halving with the first
         seed. Then that setup is trained with rising budgets and all seeds."""
         choosing = successive_halving(
@@ -129,7 +129,7 @@ class Compute(Study):
         if choosing.waiting:
             return choosing
         best, seeds = choosing.chosen, range(self.seeds)
-        rising = until_flat(
+        rising = raise_until_flat(
             known,
             self.budgets,
             lambda steps: [self.run(split, model, best, seed, steps) for seed in seeds],

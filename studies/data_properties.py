@@ -26,7 +26,7 @@ from menagerie.envs.layouts import MOST
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.analysis.factorial import Signs, design
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.parts import Part
@@ -83,7 +83,7 @@ class DataProperties(SplitStudy):
     def levels(self) -> dict[str, tuple[Any, Any]]:
         """The two values of each factor that is varied, as fields of recipes have them."""
         found = {name: getattr(self, OPTIONS[name]) for name in self.factors}
-        return found | {"objects": tuple(map(up_to, found["objects"]))} if "objects" in found else found
+        return found | {"objects": tuple(map(numbers_up_to, found["objects"]))} if "objects" in found else found
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
@@ -117,7 +117,7 @@ class DataProperties(SplitStudy):
                 "textures, as captions of tests do; give levels in between"
             )
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan each run of the design with every seed and model."""
         for seed in range(self.seeds):
             for signs in design(len(self.factors)):
@@ -129,7 +129,7 @@ class DataProperties(SplitStudy):
         value."""
         given = {name: getattr(self.recipe_given, name) for name in OPTIONS if name != "batch"}
         chosen = {name: self.levels[name][sign > 0] for name, sign in zip(self.factors, signs, strict=True)}
-        return {**given, "objects": up_to(max(given["objects"])), "batch": self.recipe.batch} | chosen
+        return {**given, "objects": numbers_up_to(max(given["objects"])), "batch": self.recipe.batch} | chosen
 
     def steps_of(self, batch: int) -> int:
         """Return the number of steps of a run with a batch of this size."""
@@ -153,7 +153,7 @@ def levels_flag(factor: str) -> str:
     return f"--{OPTIONS[factor].replace('_', '-')}"
 
 
-def up_to(most: int) -> tuple[int, ...]:
+def numbers_up_to(most: int) -> tuple[int, ...]:
     """Return the numbers of objects in images of up to `most` objects."""
     return tuple(range(1, most + 1))
 

@@ -26,7 +26,7 @@ from menagerie.generators.coverage import round_coverage
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
@@ -88,7 +88,7 @@ class Diversity(SplitStudy):
             if (n := sides(load_world(name))[0]) != sides(load_world(name))[1] or n % 2 or n < 4:
                 raise UserError(f"--worlds {name} needs as many textures as animals, and an even number from 4 on")
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan every supervision at every coverage, then captions in further worlds and with more images."""
         place = {"world": self.world, "classes": self.classes, "images": self.train_scenes}
         for seed in range(self.seeds):

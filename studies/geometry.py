@@ -30,7 +30,7 @@ from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
@@ -124,7 +124,7 @@ class Geometry(SplitStudy):
         place = {"pairs": self.pairs[0], "hard_negatives": self.hard_negatives[0]}
         return place | ({"negated": self.negated} if self.negated else {})
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan every model at every place, except models in `once`. Then plan at the first place all models with
         negation or, without negation, the models in `once`."""
         plain = {"negated": 0.0} if self.negated else {}
@@ -152,7 +152,7 @@ class Geometry(SplitStudy):
         from menagerie.studies.pages.probes import write_measure_rows
 
         for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
-            write_measure_rows(records.out / f"{name}.csv", records.measured(measure))
+            write_measure_rows(records.out / f"{name}.csv", records.rows_of(measure))
 
 
 VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")

@@ -25,7 +25,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SEEN, TESTED, SpatialRecipe, subset_name
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.left_right import BESIDE, FIRST, PATH, REMEDIES, RUNGS, opposite_share, rung_fields
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import Axis
@@ -68,7 +68,7 @@ class LeftRight(SplitStudy):
             choose("rung", rung, RUNGS)
         super().check_given(preset)
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan every rung with every model, seed by seed."""
         for seed in range(self.seeds):
             for rung in self.rungs:

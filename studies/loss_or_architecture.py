@@ -35,7 +35,7 @@ from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.models.registry import spec_of
 from menagerie.studies.compute import Compute, Setup, hardest_grid, hardest_place, split_of
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import step_flops
 from menagerie.studies.frame.options import GROWS, Axis
@@ -127,13 +127,13 @@ class LossOrArchitecture(Compute):
         found = [Kind(*levels, 0 if levels[0] == "generative" else n) for n in self.negatives for levels in named]
         return list(dict.fromkeys(found))
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan each combination on each split. A generative one is scored with priors too, once its weights exist."""
         for split, kind in product(self.names, self.kinds):
             course = self.course(known, split, kind)
             for arm in {arm.id: arm for arm in (*course.arms, *self.equal_runs(split, kind, course.chosen))}.values():
                 yield arm
-                if kind.loss == "generative" and known.over(arm) and not known.diverged(arm):
+                if kind.loss == "generative" and known.over(arm) and not known.has_diverged(arm):
                     at = kind, self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
                     yield from (combination_arm(self, split, *at, alpha) for alpha in self.alphas if alpha)
 

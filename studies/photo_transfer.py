@@ -29,7 +29,7 @@ from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
@@ -112,15 +112,15 @@ class PhotoTransfer(SplitStudy):
             print(line, flush=True)
         return study
 
-    def recorded(self) -> "PhotoTransfer":
+    def as_recorded(self) -> "PhotoTransfer":
         return replace(self, prepared=None)
 
-    def plan(self, known: Known) -> Iterable[Arm]:
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
         """Plan the runs of all questions. Before `prepare` has read the photographs, plan only the plain runs of each
         model."""
         return self.runs(known).values() if self.prepared else grid(self)
 
-    def runs(self, known: Known) -> dict[TransferRun, Arm]:
+    def runs(self, known: KnownResults) -> dict[TransferRun, Arm]:
         """Map each training to its run. Trainings whose starting weights don't exist yet are left out."""
         from menagerie.studies.photographs.cells import cell_in
 

@@ -30,7 +30,7 @@ from menagerie.envs.core.validation import SHARE, Several
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import Axis
@@ -88,7 +88,7 @@ class Probes(SplitStudy):
         self.bits.make(self.cores)
         return [self.bits]
 
-    def plan(self, known: Known) -> Iterable[Arm]:
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
         """Plan every model at every place."""
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 

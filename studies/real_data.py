@@ -24,7 +24,7 @@ from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import GROWS, Axis
@@ -115,11 +115,11 @@ class RealTraining(ModelOptions, Study):
 
     def check(self) -> None:
         """Raise for pretrained weights that aren't here and can't be fetched."""
-        from menagerie.envs.core.processes import in_child
+        from menagerie.envs.core.processes import call_in_child
         from menagerie.studies.real_training.check import check_pretrained
 
         if self.pretrained:
-            in_child(check_pretrained, self.architecture, self.pretrained)
+            call_in_child(check_pretrained, self.architecture, self.pretrained)
 
     def prepare(self, out: Path) -> "RealTraining":
         """Read the photographs (with `rehearse`, render them first) and the benchmarks."""
@@ -127,10 +127,10 @@ class RealTraining(ModelOptions, Study):
 
         return replace(self, prepared=prepare_photographs(self, out))
 
-    def recorded(self) -> "RealTraining":
+    def as_recorded(self) -> "RealTraining":
         return replace(self, prepared=None)
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan all cells, and the benchmarks of each finished cell. Before `prepare` has read the photographs, plan
         only the models on rendered scenes."""
         from menagerie.studies.real_training.cells import benchmark_arms, plain_grid

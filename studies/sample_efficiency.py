@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from menagerie.envs.core.identity import seed_of
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.adaptive import has_stopped
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import PAPER, SMOKE
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
-    from menagerie.studies.frame.search import Search, Tried
+    from menagerie.studies.frame.search import Search, TrialResult
 
 QUESTIONS = ("front", "target")
 
@@ -56,30 +56,32 @@ QUESTIONS = ("front", "target")
 class Config(SampleStudy):
     """Sample efficiency: how little data is enough"""
 
-    def judged(self, known: Known, model: str, question: str, setting: Setting) -> SettingRuns:
+    def judge_setting(self, known: KnownResults, model: str, question: str, setting: Setting) -> SettingRuns:
         """Return the runs of a setting and their results. Without budgets, the search for the target stops adding seeds
         when the setting can't reach the target."""
         if self.budgets:
-            return self.converged(known, model, setting)
+            return self.judge_best_budget(known, model, setting)
         runs = [self.arm(model, setting, seed) for seed in range(self.seeds)]
         if question == "front":
-            return self.scored(known, runs, runs)
-        for number in range(fewest_to_miss(self), self.seeds + 1):  # until the target is out of reach
-            judged = self.scored(known, runs[:number], runs[:number])
+            return self.score_setting(known, runs, runs)
+        for number in range(seeds_to_give_up(self), self.seeds + 1):  # until the target is out of reach
+            judged = self.score_setting(known, runs[:number], runs[:number])
             if judged.accuracy is None or out_of_reach(self, judged.validations):
                 break
         return judged
 
-    def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> SettingRuns:
+    def score_setting(
+        self, known: KnownResults, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any
+    ) -> SettingRuns:
         """Judge a setting by the results of `chosen`, a run for each seed. `arms` are all its runs so far."""
         scores = [known.score(arm) for arm in chosen]
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
-        diverged = any(known.diverged(arm) for arm in chosen)
+        diverged = any(known.has_diverged(arm) for arm in chosen)
         accuracy = judge_accuracy(self, values) if over and not diverged else None
         return SettingRuns(arms, chosen, values, accuracy, diverged, **more)
 
-    def converged(self, known: Known, model: str, setting: Setting) -> SettingRuns:
+    def judge_best_budget(self, known: KnownResults, model: str, setting: Setting) -> SettingRuns:
         """Judge a setting by the budget that is best on validation, of equally good ones the smallest. The result also
         has the runs at `equal_steps`, a budget of all settings.
 
@@ -90,7 +92,7 @@ class Config(SampleStudy):
         for steps in self.budgets:
             now = [self.arm(model, setting, seed, steps) for seed in range(self.seeds)]
             arms += now
-            judged = self.scored(known, arms, now)
+            judged = self.score_setting(known, arms, now)
             if judged.accuracy is None:
                 return judged
             ended.append(judged)
@@ -102,18 +104,18 @@ class Config(SampleStudy):
         equal = ended[self.budgets.index(self.equal_steps)].chosen
         return best._replace(arms=arms, equal=equal, capped=not stopped)
 
-    def tried(self, known: Known, model: str, question: str, trial: "FrozenTrial") -> "Tried":
+    def trial_result(self, known: KnownResults, model: str, question: str, trial: "FrozenTrial") -> "TrialResult":
         """Return the result of a trial: distinct images, and accuracy on validation."""
-        from menagerie.studies.frame.search import Tried
+        from menagerie.studies.frame.search import TrialResult
 
         setting = self.setting_of(trial.params)
-        judged = self.judged(known, model, question, setting)
+        judged = self.judge_setting(known, model, question, setting)
         labels = {"question": question, "trial": trial.number, "images": self.images_of(setting)}
         arms = [arm._replace(labels={**labels, **arm.labels}) for arm in judged.arms]
         if judged.diverged:
-            return Tried(arms, pruned="its loss, weights or scores aren't finite")
+            return TrialResult(arms, pruned="its loss, weights or scores aren't finite")
         images = float(labels["images"])
-        return Tried(arms, None if judged.accuracy is None else (images, judged.accuracy))
+        return TrialResult(arms, None if judged.accuracy is None else (images, judged.accuracy))
 
     def search(self, question: str, model: str) -> "Search":
         """Return one of a model's two searches. Its first trials are the same for all models: the setting of the space
@@ -143,12 +145,12 @@ class Config(SampleStudy):
     def searches(self) -> "list[Search]":
         return [self.search(question, model) for question in QUESTIONS for model in self.models]
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan both searches of every model."""
         for question in QUESTIONS:
             for model in self.models:
                 search = self.search(question, model)
-                for _, tried in search.follow(known, self.storage, partial(self.tried, known, model, question)):
+                for _, tried in search.follow(known, self.storage, partial(self.trial_result, known, model, question)):
                     yield from tried.arms
 
     def points(self, records: Records) -> list[SearchTrial]:
@@ -159,7 +161,7 @@ class Config(SampleStudy):
             for model in self.models
             for trial in self.search(question, model).found(records, self.storage)
             for setting in [self.setting_of(trial.params)]
-            for judged in [self.judged(records, model, question, setting)]
+            for judged in [self.judge_setting(records, model, question, setting)]
         ]
 
     def page(self, records: Records) -> Iterable[Part]:
@@ -186,7 +188,7 @@ def out_of_reach(study: Config, values: Sequence[float]) -> bool:
     return judge_accuracy(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
 
 
-def fewest_to_miss(study: Config) -> int:
+def seeds_to_give_up(study: Config) -> int:
     """Return the smallest number of seeds after which a setting may be out of reach of the target."""
     return next((n for n in range(1, study.seeds) if out_of_reach(study, [0.0] * n)), study.seeds)
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import RUNS, SHARE, Range, option
 from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, parse_line
 from menagerie.studies.analysis.papers import ablations_of
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import place_line, title_of
 from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
@@ -125,7 +125,7 @@ class SlotStudy(SplitStudy):
         rows = {model: self.lines if model == MODEL else (title_of(model),) for model in self.models}
         return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
 
-    def plan(self, known: Known) -> Sequence[Arm]:
+    def plan(self, known: KnownResults) -> Sequence[Arm]:
         return self.arms
 
     def measures(self, arm: Arm, records: "Records") -> dict[str, int]:
@@ -158,9 +158,9 @@ class SlotStudy(SplitStudy):
             choose("task of --mask-tasks", task, PAIR_TASKS)
         if len(self.split or self.pairs) * (1 if self.split else len(self.hard_negatives)) != 1:
             raise UserError("give one place: one value of --pairs and of --hard-negatives, or one --split")
-        in_child(check_rows, {line: self.arm(MODEL, row, 0).cell for row, line in self.lines.items() if line})
+        call_in_child(check_rows, {line: self.arm(MODEL, row, 0).cell for row, line in self.lines.items() if line})
         if "masks" in self.parts:
-            in_child(check_masks, [self.arm(model, self.unchanged, 0).cell for model in self.models])
+            call_in_child(check_masks, [self.arm(model, self.unchanged, 0).cell for model in self.models])
 
     def notes(self) -> dict[str, str]:
         return {"trained on": place_line(self, self.arm(MODEL, self.unchanged, 0).cell.axes)} | super().notes()

@@ -65,9 +65,9 @@ class TextEmbeddings(AblationStudy):
     def title(self) -> str:
         return "What is a better text embedding worth?"
 
-    def narrowed(self, grid: SplitStudy) -> SplitStudy:
+    def narrow(self, grid: SplitStudy) -> SplitStudy:
         if self.base or self.split:
-            return replace(super().narrowed(grid), architecture=self.architecture, tuned="")
+            return replace(super().narrow(grid), architecture=self.architecture, tuned="")
         given: dict[str, Any] = {"pairs": (self.pairs,), "hard_negatives": (self.hard_negatives,), "tuned": ""}
         recipe = replace(RECIPE, steps=grid.recipe.steps) if self.cell != "smoke" else grid.recipe
         given |= {"world": self.world, "architecture": self.architecture, "recipe": recipe, "hold_out": self.hold_out}

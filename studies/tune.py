@@ -30,7 +30,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import model_size
@@ -39,14 +39,23 @@ from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import SearchStudy, write_trials
-from menagerie.studies.pages.tune import OWN, Searched, best_entry, leaders, own_options, parts, search_rows, write_best
+from menagerie.studies.pages.tune import (
+    OWN,
+    Searched,
+    best_entry,
+    best_trials,
+    own_options,
+    parts,
+    search_rows,
+    write_best,
+)
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
-    from menagerie.studies.frame.search import Search, Tried
+    from menagerie.studies.frame.search import Search, TrialResult
 
 Params = Mapping[str, Any]
 Row = dict[str, Any]
@@ -100,7 +109,7 @@ class Tune(CaptionOptions, SearchStudy):
         }
         return shared | {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
 
-    def objective(self, known: Known, arms: Sequence[Arm]) -> float | None:
+    def objective(self, known: KnownResults, arms: Sequence[Arm]) -> float | None:
         """Return the objective, of which higher is better: accuracy on validation. None until all arms have ended. The
         first line of an overriding method's docstring is its name on the page."""
         return known.mean(arms)
@@ -149,7 +158,7 @@ class Tune(CaptionOptions, SearchStudy):
         recipe = {item.name: params[item.name] for item in fields(Recipe) if item.name in params}
         places = {name: params[name] for name in PLACES if name in params}
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
-        scorers = self.scorers.replaced(model, own_options(params))
+        scorers = self.scorers.replace_options(model, own_options(params))
         varied = replace(self, recipe=replace(self.recipe, **recipe), scorers=scorers, **places)
         if not self.split:
             return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
@@ -158,33 +167,33 @@ class Tune(CaptionOptions, SearchStudy):
         ((file, path),) = self.files.items()
         return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
 
-    def tried(self, known: Known, model: str, trial: "FrozenTrial") -> "Tried":
+    def trial_result(self, known: KnownResults, model: str, trial: "FrozenTrial") -> "TrialResult":
         """Return the result of a trial: accuracy on validation with one seed; pruned if its scorer is too large or
         diverged."""
-        from menagerie.studies.frame.search import Tried
+        from menagerie.studies.frame.search import TrialResult
 
         arm = self.arm_of(model, trial, 0)
         if (count := model_size(arm.cell)) > self.parameters:
-            return Tried((), pruned=f"{count} parameters, more than --parameters {self.parameters}")
-        if known.diverged(arm):
-            return Tried([arm], pruned="its loss, weights or scores aren't finite")
+            return TrialResult((), pruned=f"{count} parameters, more than --parameters {self.parameters}")
+        if known.has_diverged(arm):
+            return TrialResult([arm], pruned="its loss, weights or scores aren't finite")
         value = self.objective(known, [arm])
-        return Tried([arm], None if value is None else (value,))
+        return TrialResult([arm], None if value is None else (value,))
 
     def arm_of(self, model: str, trial: "FrozenTrial", seed: int) -> Arm:
         """Return the run of a trial with one seed."""
         return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan each model's search, then its best trials with all seeds, because with one seed the best of many trials
         is partly luck."""
         for model in self.models:
             search = self.search(model)
-            found = search.follow(known, self.storage, partial(self.tried, known, model))
+            found = search.follow(known, self.storage, partial(self.trial_result, known, model))
             for _, tried in found:
                 yield from tried.arms
             trials = [trial for trial, _ in found]
-            for trial in leaders(trials, self.finalists) if search.over(trials) else ():
+            for trial in best_trials(trials, self.finalists) if search.over(trials) else ():
                 yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
 
     def check_given(self, preset: SearchStudy) -> None:
@@ -218,11 +227,11 @@ class Tune(CaptionOptions, SearchStudy):
 
         search = self.search(model)
         trials = search.found(records, self.storage)
-        best = leaders(trials, self.finalists) if search.over(trials) else []
+        best = best_trials(trials, self.finalists) if search.over(trials) else []
         runs = {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
         return Searched(
             *(model, trials, {number: self.mean(arms, records) for number, arms in runs.items()}),
-            failures={t.number: self.tried(records, model, t).pruned for t in trials if t.state.is_finished()},
+            failures={t.number: self.trial_result(records, model, t).pruned for t in trials if t.state.is_finished()},
             elsewhere=len(running_elsewhere(trials, records.owner)),
             over=search.over(trials) and all(records.over(arm) for arms in runs.values() for arm in arms),
             records={number: replace(records, arms=tuple(arms)) for number, arms in runs.items()},
@@ -230,7 +239,7 @@ class Tune(CaptionOptions, SearchStudy):
 
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
         """Return the mean over all seeds; None until all have ended, and if one diverged."""
-        values = [None if records.diverged(arm) else self.objective(records, [arm]) for arm in arms]
+        values = [None if records.has_diverged(arm) else self.objective(records, [arm]) for arm in arms]
         known = [value for value in values if value is not None]
         return statistics.mean(known) if len(known) == len(values) else None
 

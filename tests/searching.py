@@ -20,7 +20,7 @@ from optuna.distributions import FloatDistribution
 
 from menagerie.envs.core.files import write_text
 from menagerie.studies.frame.sampling import SpaceSampler
-from menagerie.studies.frame.search import Search, Tried
+from menagerie.studies.frame.search import Search, TrialResult
 
 SPACE = {"x": FloatDistribution(0, 1), "rate": FloatDistribution(1e-4, 1, log=True)}
 TRIALS, SEEDS = 12, 2
@@ -41,14 +41,14 @@ class Runs:
     def storage(self, given: str) -> Any:
         return self.kept or given
 
-    def judge(self, trial: Any) -> Tried:
+    def judge(self, trial: Any) -> TrialResult:
         """Judge a trial by the mean of two seeds; one near the edge is pruned."""
         params = trial.params
         if params["x"] > 0.97:
-            return Tried((), pruned="too near the edge")
+            return TrialResult((), pruned="too near the edge")
         arms = [(params["x"], params["rate"], seed) for seed in range(SEEDS)]
         scores = [float(file.read_text()) for arm in arms if (file := self.file(arm)).exists()]
-        return Tried(arms, (sum(scores) / SEEDS,) if len(scores) == SEEDS else None)
+        return TrialResult(arms, (sum(scores) / SEEDS,) if len(scores) == SEEDS else None)
 
     def file(self, arm: Any) -> Path:
         return self.folder / "-".join(map(str, arm))

@@ -15,7 +15,7 @@ from menagerie.envs.drawing.background import (
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.texture import color
-from menagerie.envs.shapes.vectors import in_planes
+from menagerie.envs.shapes.vectors import store_in_planes
 
 _RADIUS = 8.0  # metres, of the stands
 _SEAT, _ROW = 0.24, 0.30  # metres
@@ -27,7 +27,7 @@ def _stands(along: np.ndarray, height: np.ndarray) -> np.ndarray:
     place = along / _SEAT + 0.5 * (row % 2)
     seat, across, up = np.floor(place), fraction(place) - 0.5, fraction((height - _BARRIER) / _ROW) - 0.5
     person = (across / 0.36) ** 2 + ((up + 0.1) / 0.42) ** 2 < 1
-    clothes = in_planes([0.10 + 0.45 * random_at(seat, row, np.full_like(row, k)) for k in range(3)]) * 0.5
+    clothes = store_in_planes([0.10 + 0.45 * random_at(seat, row, np.full_like(row, k)) for k in range(3)]) * 0.5
     crowd = paint(clothes, ~person, color(0.035, 0.04, 0.06))
     return tint(crowd, 1.1 - 0.07 * np.clip(height, 0, 9))
 

@@ -17,7 +17,7 @@ from menagerie.envs.drawing.background import (
 )
 from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.texture import color
-from menagerie.envs.shapes.vectors import in_planes
+from menagerie.envs.shapes.vectors import store_in_planes
 
 _ROWS = (  # depth, width of a house, greatest height (metres), colour of the walls
     (30.0, 3.6, 8.0, (0.42, 0.45, 0.50)),
@@ -32,7 +32,7 @@ def _houses(rays: Rays, picture: np.ndarray, index: int) -> np.ndarray:
     house, across = np.floor(x / width), fraction(x / width)
     random = random_at(house, np.full_like(house, index))
     roof = tallest * (0.45 + 0.55 * random)
-    hue = in_planes([1 + 0.25 * fraction(random * 3.3), np.ones_like(random), 1 - 0.2 * fraction(random * 5.1)])
+    hue = store_in_planes([1 + 0.25 * fraction(random * 3.3), np.ones_like(random), 1 - 0.2 * fraction(random * 5.1)])
     colors = tint(color(*walls), 0.7 + 0.5 * fraction(random * 7.7)) * hue
     colors = paint(colors, across < 0.05, colors * 0.45)
     column, floor = x / 0.62, z / 0.8

@@ -20,7 +20,7 @@ from menagerie.envs import catalog
 from menagerie.envs.catalog import load_animal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.drawing.placement import UPRIGHT, Settled, read_poses, write_poses
+from menagerie.envs.drawing.placement import UPRIGHT, RestPose, read_poses, write_poses
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.slots import SLOTS, Slot, facings
@@ -75,7 +75,7 @@ def silence() -> Iterator[None]:
             os.close(descriptor)
 
 
-def solid(name: str):
+def solid_animal(name: str):
     """Return the animal as a trimesh, in metres, standing at the origin."""
     import trimesh
 
@@ -88,7 +88,7 @@ def convex_parts(bullet, name: str, folder: Path) -> Path:
     path = folder / f"{name.replace(' ', '_')}.obj"
     if not path.exists():
         whole = folder / "whole.obj"
-        solid(name).export(whole)
+        solid_animal(name).export(whole)
         with silence():
             bullet.vhacd(str(whole), str(path), str(folder / "log.txt"), resolution=50_000, maxNumVerticesPerCH=24)
     return path
@@ -100,14 +100,14 @@ def add(bullet, path: Path, scale: float = 1.0, mass: float = 0.0, center: Seque
     return bullet.createMultiBody(mass, shape, baseInertialFramePosition=center)
 
 
-def settle(bullet, name: str, folder: Path) -> Settled:
+def settle(bullet, name: str, folder: Path) -> RestPose:
     """Drop an animal from just above the ground, upright, and let it come to rest.
 
     An animal that hovers doesn't touch the ground and stays as it was modelled.
     """
     if load_animal(name).hover > 0:
         return UPRIGHT
-    mesh = solid(name)
+    mesh = solid_animal(name)
     center = mesh.center_mass
     body = add(bullet, convex_parts(bullet, name, folder), mass=1.0, center=center)
     bullet.changeDynamics(body, -1, lateralFriction=1.0, rollingFriction=0.02, spinningFriction=0.02)
@@ -119,8 +119,8 @@ def settle(bullet, name: str, folder: Path) -> Settled:
     bullet.removeBody(body)
     roll, pitch, _ = (round(float(angle), 2) for angle in np.degrees(bullet.getEulerFromQuaternion(turn)))
     # Convex parts keep a margin to the ground; the height is that of the body itself.
-    lowest = (mesh.vertices @ Settled(roll, pitch).rotation.T)[:, 2].min()
-    return Settled(roll, pitch, round(-float(lowest), 4))
+    lowest = (mesh.vertices @ RestPose(roll, pitch).rotation.T)[:, 2].min()
+    return RestPose(roll, pitch, round(-float(lowest), 4))
 
 
 def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
@@ -161,7 +161,7 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
     return least
 
 
-def pose_problems(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
+def pose_problems(stored: dict[str, RestPose], settled: dict[str, RestPose]) -> list[str]:
     """Describe, in a line each, the animals that have fallen over, and those whose stored pose is missing or isn't the
     settled one."""
     lines = []

@@ -58,7 +58,7 @@ def describe_shortage(error: BaseException) -> str:
     small = text.lower()
     shared = isinstance(error, OSError) and error.errno in ROOM_ERRORS and error.filename is None
     shared |= isinstance(error, RuntimeError) and any(part in small for part in SHARED_MEMORY_ERRORS)
-    if shared and (free_shared() < LITTLE or not os.access(SHARED, os.W_OK)):
+    if shared and (free_shared_memory() < LITTLE or not os.access(SHARED, os.W_OK)):
         return FULL
     if isinstance(error, EOFError | ConnectionError):
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -98,7 +98,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def free_shared() -> float:
+def free_shared_memory() -> float:
     """Free bytes of shared memory (`SHARED`, /dev/shm); infinite on systems without it."""
     try:
         return shutil.disk_usage(SHARED).free

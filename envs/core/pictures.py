@@ -30,25 +30,25 @@ class Limits(NamedTuple):
 PHOTOGRAPH = Limits(("JPEG", "PNG", "WEBP"), elongated=20)
 
 
-class Unfit(ValueError):
+class UnfitPicture(ValueError):
     """Raised for a picture that isn't allowed."""
 
 
 def picture_error(error: Exception) -> str:
     """Why a picture can't be used: decoders raise exceptions of many types, which are named."""
-    return str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error!s:.200}"
+    return str(error) if isinstance(error, UnfitPicture) else f"{type(error).__name__}: {error!s:.200}"
 
 
 def open_picture(file: Path | bytes, limits: Limits = PHOTOGRAPH) -> Image.Image:
-    """Open a picture file, or its bytes; only its header is read. Raises `Unfit` for one that isn't allowed or has
-    more than 8 bits a channel, and whatever decoders raise for a damaged one."""
+    """Open a picture file, or its bytes; only its header is read. Raises `UnfitPicture` for one that isn't allowed or
+    has more than 8 bits a channel, and whatever decoders raise for a damaged one."""
     if (len(file) if isinstance(file, bytes) else check_regular(file)) > LARGEST_FILE:
-        raise Unfit(f"it has more than {LARGEST_FILE >> 20} MB")
+        raise UnfitPicture(f"it has more than {LARGEST_FILE >> 20} MB")
     try:
         picture = Image.open(BytesIO(file) if isinstance(file, bytes) else file, formats=limits.formats)
     except UnidentifiedImageError as error:
         known = "picture" if limits.formats is None else f"{', '.join(limits.formats[:-1])} or {limits.formats[-1]}"
-        raise Unfit(f"it is no {known}") from error
+        raise UnfitPicture(f"it is no {known}") from error
     except OSError as error:
         if isinstance(file, Path):
             check_accessible(file, error)
@@ -62,17 +62,19 @@ def check_picture(picture: Image.Image, limits: Limits = PHOTOGRAPH) -> None:
     width, height = picture.size
     check_size(width, height)
     if min(width, height) < limits.sides[0] or max(width, height) > limits.sides[1]:
-        raise Unfit(f"it has {width} x {height} pixels; it must have {limits.sides[0]} to {limits.sides[1]} a side")
+        raise UnfitPicture(
+            f"it has {width} x {height} pixels; it must have {limits.sides[0]} to {limits.sides[1]} a side"
+        )
     if max(width, height) > limits.elongated * min(width, height):
-        raise Unfit(f"it has {width} x {height} pixels, too long for a square")
+        raise UnfitPicture(f"it has {width} x {height} pixels, too long for a square")
     if picture.mode.startswith(("I", "F")):
-        raise Unfit(f"it has more than 8 bits a channel (mode {picture.mode}); save it with 8")
+        raise UnfitPicture(f"it has more than 8 bits a channel (mode {picture.mode}); save it with 8")
 
 
 def check_size(width: int, height: int) -> None:
     """Raise if a picture of this many pixels takes too much memory."""
     if width * height > MOST_PIXELS:
-        raise Unfit(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
+        raise UnfitPicture(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
 
 
 def turn_upright(picture: Image.Image, mode: str = "RGB") -> Image.Image:

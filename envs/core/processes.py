@@ -85,7 +85,7 @@ def workers_context() -> BaseContext:
 
 
 @contextlib.contextmanager
-def without_main() -> Iterator[None]:
+def keep_out_main_module() -> Iterator[None]:
     """Start workers, inside this context, that don't run the file of the main module again.
 
     Otherwise each does so before its task, and a script without `if __name__ == "__main__":` would do in it all that it
@@ -98,7 +98,7 @@ def without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def in_child(function: Callable[..., Result], *arguments: object) -> Result:
+def call_in_child(function: Callable[..., Result], *arguments: object) -> Result:
     """Call a function in a new process, so that this one needn't load its libraries; raises the function's
     exceptions."""
     with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:

@@ -90,7 +90,7 @@ _silent = threading.RLock()
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def silence_loggers() -> Iterator[None]:
     """Silence all but critical messages of `LOGGERS` inside this context; also works as a decorator. One thread at a
     time."""
     loggers = [logging.getLogger(name) for name in LOGGERS]

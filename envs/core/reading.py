@@ -199,7 +199,7 @@ def check_shape(content: Any, shape: Any, name: object) -> Any:
     return content
 
 
-def inside(folder: Path, name: str) -> Path:
+def path_inside(folder: Path, name: str) -> Path:
     """The path of the file that data of others call `name`, below a folder; raises for a name that is absolute or
     climbs. Links are followed: the folder's owner has laid them."""
     if name.startswith("/") or "\0" in name or ".." in name.split("/"):

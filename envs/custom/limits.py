@@ -20,7 +20,7 @@ from jaxtyping import Float32
 from menagerie.envs.drawing.billboard import make_billboard
 from menagerie.envs.drawing.camera import VIEWS, Camera, view_of
 from menagerie.envs.drawing.cutout import Cutout
-from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, pose_in_slot, read_poses
+from menagerie.envs.drawing.placement import UPRIGHT, Pose, RestPose, pose_in_slot, read_poses
 from menagerie.envs.drawing.raster import to_world
 from menagerie.envs.drawing.shadows import SOFTNESS, TEXELS, light_space
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
@@ -99,7 +99,7 @@ class Limit(NamedTuple):
 
 def frame_gaps(name: str, animal, slots: tuple[str, ...]) -> Iterator[Found]:
     """Yield the least distance to the frame in percent, and its nearest edge, in each slot and camera."""
-    for (slot, points), camera in product(outermost(name, animal, slots), CAMERAS):
+    for (slot, points), camera in product(outermost_points(name, animal, slots), CAMERAS):
         x, y = camera.project(points)[:, :2].T
         distances = (x.min(), 100 - x.max(), y.min(), 100 - y.max())
         edge = EDGES[int(np.argmin(distances))]
@@ -108,7 +108,7 @@ def frame_gaps(name: str, animal, slots: tuple[str, ...]) -> Iterator[Found]:
 
 def plane_gaps(name: str, animal, slots: tuple[str, ...], dimension: str = ACROSS) -> Iterator[Found]:
     """Yield the least distance in metres to each plane that bounds a slot in a dimension; it is negative beyond one."""
-    for slot, points in outermost(name, animal, slots):
+    for slot, points in outermost_points(name, animal, slots):
         for axis, plane, side in planes(slot):
             if dimension == (HEIGHT if axis == 2 else ACROSS):
                 yield float((side * (points[:, axis] - plane)).min()), f"slot {slot!r}", dimension
@@ -133,7 +133,7 @@ def neighbours(place: str) -> Iterator[float]:
 def sun_gaps(name: str, animal, slots: tuple[str, ...]) -> Iterator[Found]:
     """Yield the least distance to the border of the sun's depth map, in texels, over all suns, in each slot. The width
     of a soft edge is subtracted."""
-    for slot, points in outermost(name, animal, slots):
+    for slot, points in outermost_points(name, animal, slots):
         across = np.concatenate([light_space(points, sun)[:, :2] for sun in SUNS])
         yield float(min(across.min(), TEXELS - across.max())) - SOFTNESS, f"slot {slot!r}", ACROSS
 
@@ -160,7 +160,7 @@ def screen_sides(name: str, animal, slot: str, view: int) -> tuple[float, float]
 
 
 @lru_cache(maxsize=2)
-def outermost(name: str, animal, slots: tuple[str, ...]) -> list[Placed]:
+def outermost_points(name: str, animal, slots: tuple[str, ...]) -> list[Placed]:
     """Return each slot with world points that enclose an animal at all extremes of the slot's bounds.
 
     A cut-out stands upright, even if it has the name of a built-in animal, and turns as cut-outs do.
@@ -192,7 +192,7 @@ def hull(mesh: Mesh) -> Float32[np.ndarray, "n 3"]:
     return corners[np.unique((corners @ directions).argmax(0))]
 
 
-def extremes(slot: Slot, settled: Settled) -> Iterator[Pose]:
+def extremes(slot: Slot, settled: RestPose) -> Iterator[Pose]:
     """Yield poses at the ends of a slot's bounds, at its greatest scale."""
     scale = slot.widest
     for yaw, turn, across, away in product(slot.yaws, (-1, -0.5, 0, 0.5, 1), (-1, 1), (-1, 1)):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import inside
+from menagerie.envs.core.reading import path_inside
 from menagerie.envs.core.validation import Range
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class WorldFile:
     def file(self, kind: str, name: str, relative: str) -> Path:
         """Return the path of a file that an entry names; raises if it is outside the folder, missing or too large."""
         try:
-            path = inside(self.path.parent, relative)
+            path = path_inside(self.path.parent, relative)
         except UserError as error:
             raise self.error(f"{kind} {name!r}: {error}") from error
         if not path.is_file():

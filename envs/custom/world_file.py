@@ -100,7 +100,7 @@ def build_world(source: WorldFile, table: WorldTable, base: World) -> World:
         raise source.error(f"name {name!r} must be letters, digits, - and _")
     check_placement(source, base, defined["animal"], animals)
     register_all(defined)
-    ours = {texture: drawn_by("textures", ingredient) for texture, ingredient in defined["texture"].items()}
+    ours = {texture: name_when_drawn("textures", ingredient) for texture, ingredient in defined["texture"].items()}
     replaced = dict(base.replaced) | {texture: drawn for texture, drawn in ours.items() if drawn != texture}
     return World(
         name,
@@ -116,7 +116,7 @@ def build_world(source: WorldFile, table: WorldTable, base: World) -> World:
     )
 
 
-def drawn_by(plural: str, ingredient: Ingredient) -> str:
+def name_when_drawn(plural: str, ingredient: Ingredient) -> str:
     """Return the name by which an ingredient is drawn: its own, plus its digest if a built-in one has that name."""
     name = ingredient.name
     return f"{name} {ingredient.digest}" if name in catalog.names(plural) else name
@@ -127,7 +127,9 @@ def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
     for kind in KINDS:
         for ingredient in defined[kind].values():
             if not ingredient.is_cutout:
-                catalog.register(f"{kind}s", drawn_by(f"{kind}s", ingredient), ingredient.digest, ingredient.value)
+                catalog.register(
+                    f"{kind}s", name_when_drawn(f"{kind}s", ingredient), ingredient.digest, ingredient.value
+                )
 
 
 def base_world(source: WorldFile, name: str, above: Sequence[Path]) -> World:

@@ -15,7 +15,7 @@ from menagerie.envs.drawing.shading import Light
 from menagerie.envs.shapes.mesh import Mesh, mesh_parts
 from menagerie.envs.shapes.sdf import Part
 from menagerie.envs.shapes.texture import noise, noise_below
-from menagerie.envs.shapes.vectors import dot, in_planes
+from menagerie.envs.shapes.vectors import dot, store_in_planes
 
 FAR = np.float32(1e4)  # metres: where rays that meet nothing end
 
@@ -44,7 +44,7 @@ class Rays:
     @cached_property
     def directions(self) -> Float32[np.ndarray, "h w 3"]:
         """Unit vectors from the eye through the middle of each sample."""
-        return in_planes(_directions(self.camera)[:, self.rows].copy())
+        return store_in_planes(_directions(self.camera)[:, self.rows].copy())
 
     @cached_property
     def azimuth(self) -> Float32[np.ndarray, "h w"]:
@@ -115,7 +115,7 @@ def fraction(x: np.ndarray) -> np.ndarray:
 
 def tint(colors: np.ndarray, tone: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
     """Return the colours, or one colour, times the tone of each sample."""
-    return in_planes(np.moveaxis(np.broadcast_to(colors, (*tone.shape, 3)), -1, 0) * tone)
+    return store_in_planes(np.moveaxis(np.broadcast_to(colors, (*tone.shape, 3)), -1, 0) * tone)
 
 
 def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -169,7 +169,7 @@ def draw_ground(
 def _draw_rows(
     draw: Callable[[Rays], Float32[np.ndarray, "h w 3"]], rays: Rays, where: Bool[np.ndarray, "h w"]
 ) -> Float32[np.ndarray, "h w 3"]:
-    picture, rows = in_planes(np.zeros((3, *where.shape), np.float32)), np.flatnonzero(where.any(1))
+    picture, rows = store_in_planes(np.zeros((3, *where.shape), np.float32)), np.flatnonzero(where.any(1))
     if len(rows):
         shown = slice(rows[0], rows[-1] + 1)
         picture[shown] = draw(rays.only(shown))
@@ -179,7 +179,7 @@ def _draw_rows(
 def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
     """Return noise on the ground. Noise of a large scale fades with distance, where it would be finer than the
     samples."""
-    return in_planes(_ground_noise(rays.camera, scale)[:, rays.rows].copy())
+    return store_in_planes(_ground_noise(rays.camera, scale)[:, rays.rows].copy())
 
 
 @lru_cache(maxsize=3)  # most backgrounds of a view have noise of the same scales

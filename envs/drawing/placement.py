@@ -21,7 +21,7 @@ from menagerie.envs.slots import SLOTS, size_factor
 TABLE = Path(__file__).parent / "poses.json"
 
 
-class Settled(NamedTuple):
+class RestPose(NamedTuple):
     """The pose in which an animal rests: tilt in degrees about the body's x and y axes, and height of its origin in
     metres."""
 
@@ -35,16 +35,16 @@ class Settled(NamedTuple):
         return rotation(0.0, self.pitch, self.roll)
 
 
-UPRIGHT = Settled()
+UPRIGHT = RestPose()
 
 
 @lru_cache(maxsize=1)
-def read_poses() -> dict[str, Settled]:
+def read_poses() -> dict[str, RestPose]:
     """Read the settled poses by animal; an animal that isn't in the table stands as it was modelled."""
-    return {name: Settled(*values) for name, values in json.loads(TABLE.read_text()).items()}
+    return {name: RestPose(*values) for name, values in json.loads(TABLE.read_text()).items()}
 
 
-def write_poses(poses: dict[str, Settled]) -> None:
+def write_poses(poses: dict[str, RestPose]) -> None:
     """Write the table, sorted by name."""
     lines = [f"  {json.dumps(name)}: {json.dumps(list(pose))}" for name, pose in sorted(poses.items())]
     write_text(TABLE, "{\n" + ",\n".join(lines) + "\n}\n")
@@ -58,7 +58,7 @@ class Pose:
     position: tuple[float, float, float]
     yaw: float
     scale: float
-    settled: Settled = UPRIGHT
+    settled: RestPose = UPRIGHT
 
     @property
     def rotation(self) -> Float32[np.ndarray, "3 3"]:

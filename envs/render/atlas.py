@@ -95,7 +95,7 @@ class Atlas:
         self._is_damaged = (mark, place, of_header) != (MARK, self._end, own)
         if self._is_damaged or self._end + SLOT + length > size:
             return False
-        start = self._end + SLOT + padded(letters)
+        start = self._end + SLOT + padded_length(letters)
         self.index[msgspec.json.decode(key, type=tuple)] = start
         self._end += SLOT + length
         self._checksums[start] = self._end - start, checksum
@@ -123,7 +123,7 @@ class Atlas:
                 if error.errno not in PLACE_ERRORS:
                     raise
             self._in_memory = True
-        start, self._end = self._end, self._end + padded(len(body))
+        start, self._end = self._end, self._end + padded_length(len(body))
         if self._end > len(self._room):
             self._room = np.empty(2 * self._end, np.uint8)
             self._room[:start] = self.views[0][:start]
@@ -140,12 +140,12 @@ class Atlas:
                 return
             if self._is_damaged:
                 self._mend()
-            self._write(msgspec.json.encode(key), body.tobytes().ljust(padded(len(body)), b"\0"))
+            self._write(msgspec.json.encode(key), body.tobytes().ljust(padded_length(len(body)), b"\0"))
             self.refresh()
         self.checked[key] = self.index[key]
 
     def _write(self, key: bytes, body: bytes) -> None:
-        start, content = self._end, key.ljust(padded(len(key)), b"\0") + body
+        start, content = self._end, key.ljust(padded_length(len(key)), b"\0") + body
         header = HEADER.pack(MARK, start, len(content), len(key), zlib.crc32(body), 0)[:-4]
         header += struct.pack("<I", zlib.crc32(header + key, self._seed()))
         with writing(self.path), open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", 0) as file:
@@ -161,6 +161,6 @@ class Atlas:
         self.refresh()
 
 
-def padded(length: int) -> int:
+def padded_length(length: int) -> int:
     """Return the bytes of the slots that `length` bytes need."""
     return -(-length // SLOT) * SLOT

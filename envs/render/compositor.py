@@ -211,9 +211,9 @@ def _lay_objects(
                     share = 1.0
                     if casts[i, i]:
                         share = _sunlight(pixels[i], i, objects, table, casts, least, floats)
-                    red = _over(data, at + 0, share, red, through)
-                    green = _over(data, at + 1, share, green, through)
-                    blue = _over(data, at + 2, share, blue, through)
+                    red = _lay_over(data, at + 0, share, red, through)
+                    green = _lay_over(data, at + 1, share, green, through)
+                    blue = _lay_over(data, at + 2, share, blue, through)
                 flat_image[3 * here] = np.uint8(min(red, 255.0) + 0.5)
                 flat_image[3 * here + 1] = np.uint8(min(green, 255.0) + 0.5)
                 flat_image[3 * here + 2] = np.uint8(min(blue, 255.0) + 0.5)
@@ -230,7 +230,7 @@ def _first(order, covering):  # pragma: no cover
 
 
 @njit(inline="always")
-def _over(data, at, share, below, through):  # pragma: no cover
+def _lay_over(data, at, share, below, through):  # pragma: no cover
     """Mix a premultiplied colour's lit and unlit part by its share of the sun, and lay the result over the colour
     below."""
     return data[at] * share + data[at + 3] * (1.0 - share) + below * through

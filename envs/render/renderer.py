@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.processes import end_with_parent, without_main, workers_context
+from menagerie.envs.core.processes import end_with_parent, keep_out_main_module, workers_context
 from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.custom.cutouts import check_sharp, load_cutout
 from menagerie.envs.drawing.camera import view_index
@@ -170,7 +170,7 @@ class Renderer:
             initializer=partial(start_worker, self.world),
         ) as workers:
             try:
-                with without_main():  # the script of a notebook user, who calls no command
+                with keep_out_main_module():  # the script of a notebook user, who calls no command
                     records = workers.map(self.build, keys)
                 yield from records
             except BrokenProcessPool as error:

@@ -70,7 +70,7 @@ def mesh_parts(
     vertices, faces, normals, _ = marching_cubes(field, 0.0, gradient_direction="ascent")
     corner = np.array([axes[0][0], -axes[1][-1], axes[2][0]], np.float32)
     vertices = (vertices * cell + corner).astype(np.float32)
-    return vertices, *_outward(vertices, faces.astype(np.int32), normals.astype(np.float32)), cell
+    return vertices, *turn_outward(vertices, faces.astype(np.int32), normals.astype(np.float32)), cell
 
 
 def _axes(parts: Sequence[Part], cells: int) -> tuple[list[np.ndarray], float]:
@@ -104,7 +104,7 @@ def _apply_relief(field: np.ndarray, axes: list[np.ndarray], cell: float, relief
     field[tuple(near.T)] -= relief(points)
 
 
-def _outward(vertices: np.ndarray, faces: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def turn_outward(vertices: np.ndarray, faces: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the faces, wound so that the volume is positive, and the unit normals, which point outward too."""
     a, b, c = (vertices[faces[:, i]].astype(np.float64) for i in range(3))
     face_normals = np.cross(b - a, c - a)

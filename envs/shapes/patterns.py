@@ -14,13 +14,13 @@ BLACK = 0.012  # linear
 BAND = 0.15  # metres
 
 
-def banded(points: Float32[np.ndarray, "n 3"], colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
+def add_bands(points: Float32[np.ndarray, "n 3"], colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
     """Return the colours with horizontal black bands, as broad as the colour between them."""
     black = np.floor(points[:, 2] / np.float32(BAND)).astype(np.int64) % 2 == 1
     return np.where(black[:, None], np.float32(BLACK), colors)
 
 
-PATTERNS: dict[str, Pattern | None] = {"plain": None, "banded": banded}
+PATTERNS: dict[str, Pattern | None] = {"plain": None, "banded": add_bands}
 
 
 def lay_over(under: Pattern | None, name: str) -> Pattern | None:

@@ -105,7 +105,7 @@ class Texture:
         return self.pattern(points, colors) if self.pattern else colors
 
 
-def even(
+def even_texture(
     red: float, green: float, blue: float, grain: float = 0.06, specular: float = 0.35, gloss: float = 60.0
 ) -> Texture:
     """Make a texture of one linear colour, which noise varies by `grain`; by default it is like toy plastic."""

@@ -19,7 +19,7 @@ def coordinates(matrix: np.ndarray, points: Float32[np.ndarray, "*n 3"]) -> list
     return [x * a + y * b + z * c for a, b, c in np.asarray(matrix, np.float32)]
 
 
-def in_planes(coordinates: np.ndarray) -> np.ndarray:
+def store_in_planes(coordinates: np.ndarray) -> np.ndarray:
     """Return an array (..., n) for the array or list (n, ...), in whose memory each coordinate lies by itself: numpy
     works several times as fast on such long rows as on rows of three."""
     return np.moveaxis(np.asarray(coordinates), 0, -1)

@@ -10,7 +10,7 @@ class Finding(NamedTuple):
     claim: str
     holds: bool
     detail: str
-    skipped: bool = False
+    skipped_finding: bool = False
     """Whether the check wasn't done, for the reason in `detail`; then `holds` has no meaning."""
 
 
@@ -20,6 +20,6 @@ def none(claim: str, found: Iterable[str], detail: str = "") -> Finding:
     return Finding(claim, counterexample is None, detail if counterexample is None else f"first: {counterexample}")
 
 
-def skipped(claim: str, reason: str) -> Finding:
+def skipped_finding(claim: str, reason: str) -> Finding:
     """Make the finding of a check that couldn't be done here: it counts as no failure, but is shown."""
     return Finding(claim, True, reason, skipped=True)

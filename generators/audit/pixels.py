@@ -13,7 +13,7 @@ from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.row import renderer_of
 from menagerie.envs.world import World
-from menagerie.generators.audit.findings import Finding, skipped
+from menagerie.generators.audit.findings import Finding, skipped_finding
 from menagerie.generators.audit.regeneration import Incomparable, current_recipe, recorded_left_out, trusted_world
 from menagerie.generators.storage.folder import Progress
 from menagerie.generators.storage.pack import pictures_intact, texts_at
@@ -51,7 +51,7 @@ def check_pictures(
         if image_identity(world, split.resolution) != split.identity:
             raise Incomparable(f"its images are of another renderer or world ({split.identity})")
     except Incomparable as reason:
-        yield from (skipped(claim, str(reason)) for claim in (AGAIN, HIDDEN, DIRECT))
+        yield from (skipped_finding(claim, str(reason)) for claim in (AGAIN, HIDDEN, DIRECT))
         return
     with scratch_folder() as folder:
         there = atlas_of(split.path.parent, split.identity)
@@ -63,10 +63,10 @@ def check_pictures(
         if held:
             yield compare_columns(AGAIN, held, PICTURED[:2], pictures.both, report)
         else:
-            yield skipped(AGAIN, "the file holds none: they are composed when they are asked for")
+            yield skipped_finding(AGAIN, "the file holds none: they are composed when they are asked for")
         yield left_out_again(split, pictures, world_file)
         if world.row is None:
-            yield drawn_directly(split, held, pictures, world)
+            yield matches_direct_drawing(split, held, pictures, world)
 
 
 def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | None) -> Finding:
@@ -74,7 +74,7 @@ def left_out_again(split: Split, pictures: SplitPictures, world_file: Path | Non
     try:
         recipe = current_recipe(split, world_file)
     except (Incomparable, UserError) as reason:
-        return skipped(HIDDEN, str(reason))
+        return skipped_finding(HIDDEN, str(reason))
     planned = recipe.subsets() if recipe.least_visible else {}
     again = recipe.leave_out(planned, too_hidden(pictures.renderer, planned, recipe.least_visible))
     return Finding(HIDDEN, again == recorded_left_out(split), f"{sum(map(len, again.values()))} scenes")
@@ -99,7 +99,7 @@ def compare_columns(
     return Finding(claim, not wrong, f"{len(wrong)} are others, first {wrong[0]}" if wrong else f"{total} rows")
 
 
-def drawn_directly(split: Split, held: dict, pictures: SplitPictures, world: World) -> Finding:
+def matches_direct_drawing(split: Split, held: dict, pictures: SplitPictures, world: World) -> Finding:
     """Whether a sample of the file's images, or of composed ones, is what the direct renderer draws."""
     chosen = spaced_records(split)
     apart = []

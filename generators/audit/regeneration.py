@@ -16,7 +16,7 @@ from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.reading import check_shape
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit.findings import Finding, skipped
+from menagerie.generators.audit.findings import Finding, skipped_finding
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.folder import drop_scenes
@@ -35,9 +35,9 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
     """Check that every subset has the scenes, texts, graphs and counterfactuals that the recipe gives, in the same
     order."""
     try:
-        made = made_again(split, world_file)
+        made = remake_subsets(split, world_file)
     except Incomparable as reason:
-        yield skipped(CLAIM, str(reason))
+        yield skipped_finding(CLAIM, str(reason))
         return
     except UserError as error:
         yield Finding(CLAIM, False, f"its recipe can't be made: {error}")
@@ -50,7 +50,7 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
         yield Finding(f"{name} is what the recipe makes", not difference, detail)
 
 
-def made_again(split: Split, world_file: Path | None = None) -> dict[str, Records]:
+def remake_subsets(split: Split, world_file: Path | None = None) -> dict[str, Records]:
     """Make the subsets of the split's recipe again. Raises `Incomparable` if that is impossible here."""
     recipe, world = current_recipe(split, world_file), trusted_world(split, world_file)
     if replace(Vocabulary.of(world), slots=split.vocabulary.slots) != split.vocabulary:

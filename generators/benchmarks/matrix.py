@@ -75,7 +75,7 @@ def rank_candidates(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t
     )
 
 
-def among_best(ranked: Ranking, k: int) -> Outcome:
+def is_among_best(ranked: Ranking, k: int) -> Outcome:
     """Whether a true candidate is among the best k."""
     false, true = ranked.tied
     places = max(k - ranked.above, 0)  # places left for candidates that tie with the best true one
@@ -118,7 +118,7 @@ class MatrixBenchmark(PhotographBenchmark):
         yield from super().content()
         yield from (repr(text.text) for text in self.texts)
 
-    def reworded(self, texts: Mapping[Caption, Caption]) -> "MatrixBenchmark":
+    def reword(self, texts: Mapping[Caption, Caption]) -> "MatrixBenchmark":
         """A copy in which `texts` maps each text to another, without empty texts and queries without a true one."""
         made = copy(self)
         made.pools = [reword_pool(pool, texts) for pool in self.pools]
@@ -138,7 +138,7 @@ class MatrixBenchmark(PhotographBenchmark):
                 item = self.item(pool, of_images, query, ranked)
                 shown = row[[ranked.true, ranked.false]].reshape((1, 2) if of_images else (2, 1))
                 for measure in measures:
-                    outcome = among_best(ranked, measure.k)
+                    outcome = is_among_best(ranked, measure.k)
                     yield ScoredItem(item._replace(task=task_of(pool.name, measure)), shown, outcome)
 
     def tied_outcomes(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:

@@ -110,21 +110,21 @@ class PhotographBenchmark(Benchmark):
         """A hash of everything that decides the pixels of an image."""
         return self.files.fingerprint(number)
 
-    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographBenchmark":
+    def reframe(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographBenchmark":
         """A copy whose images are cropped and scaled in another way; annotation files aren't read again."""
         made = copy(self)
-        made.files = self.files.framed(resolution, squashed, interpolation)
+        made.files = self.files.reframe(resolution, squashed, interpolation)
         return made
 
     @abstractmethod
-    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographBenchmark":
+    def reword(self, texts: Mapping[Caption, Caption]) -> "PhotographBenchmark":
         """A copy in which `texts` maps each text to another, without tests of which a text becomes empty."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The `figures`, or others. To make intervals it is called with some of the items, so `self.items` decides
         which records or tasks count."""
         tasks = summaries_by_task(items, outcomes)
-        means = {"macro": macro(self.tasks_to_average(tasks)), "all": summarise(outcomes)}
+        means = {"macro": macro_mean(self.tasks_to_average(tasks)), "all": summarise(outcomes)}
         return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or tasks
 
     def tasks_to_average(self, tasks: Mapping[str, Summary]) -> list[Summary]:
@@ -168,7 +168,7 @@ class ItemBenchmark(PhotographBenchmark):
             yield f"{task} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
         yield from super().content()
 
-    def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographBenchmark":
+    def reword(self, texts: Mapping[Caption, Caption]) -> "PhotographBenchmark":
         """A copy in which `texts` maps each text to another, without items of which a text becomes empty."""
         made = copy(self)
         kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in self.items)
@@ -196,7 +196,7 @@ def image_names(records: Sequence[Record]) -> set[str]:
     return {image.file for record in records for image in record.images}
 
 
-def macro(parts: Sequence[Summary]) -> Summary:
+def macro_mean(parts: Sequence[Summary]) -> Summary:
     """The unweighted mean over the parts that have items; `n` is the sum over parts."""
     known = [part for part in parts if part.n]
     if not known:

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, group_by_task, macro
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, group_by_task, macro_mean
 from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.place import Place
@@ -66,8 +66,8 @@ class VLCheckList(ItemBenchmark):
         return {
             **dimensions(whole),
             **{f"{name}, first {FIRST}": part for name, part in dimensions(first).items()},
-            "macro over files": macro(list(whole.values())),
-            f"macro over files, first {FIRST}": macro(list(first.values())),
+            "macro over files": macro_mean(list(whole.values())),
+            f"macro over files, first {FIRST}": macro_mean(list(first.values())),
             "micro": summarise(outcomes),
         }
 
@@ -81,7 +81,9 @@ def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
         sets = tree.setdefault(dimension, {}).setdefault(kind, {})
         sets.setdefault(first_in_path(name, SETS), []).append(summary)
     return {
-        dimension: macro([macro([macro(summaries) for summaries in sets.values()]) for sets in kinds.values()])
+        dimension: macro_mean(
+            [macro_mean([macro_mean(summaries) for summaries in sets.values()]) for sets in kinds.values()]
+        )
         for dimension, kinds in tree.items()
     }
 

@@ -16,7 +16,7 @@ from menagerie.generators.benchmarks.photographs import (
     Photograph,
     Record,
     group_by_task,
-    macro,
+    macro_mean,
     summaries_by_task,
 )
 from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
@@ -35,7 +35,7 @@ class WhatsUp(ItemBenchmark):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy on pairs of opposites and on sets of four, which are right if all their images are; and the mean of
         the accuracies on single images of A and of B, as in the authors' table 1."""
-        found = {"macro over A and B": macro(list(summaries_by_task(items, outcomes).values()))}
+        found = {"macro over A and B": macro_mean(list(summaries_by_task(items, outcomes).values()))}
         for task in self.tasks:
             for kind, name in (("pairs", pair_of), ("sets", attrgetter("cluster"))):
                 sets = group_by_task(items, outcomes, name)

@@ -38,13 +38,13 @@ Shuffle = Callable[[Tokens, np.random.Generator], list[str]]
 def caption_and_shuffles(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
     """The caption and its four shuffles, all cleaned; without a tagger, only the caption."""
     if tag is None:
-        return (clean(caption),)
+        return (clean_text(caption),)
     tokens = tag(caption)
     drawn = (shuffle(tokens, generator(SEED, "word order", shuffle.__name__, record)) for shuffle in SHUFFLES)
-    return (clean(caption), *(clean(" ".join(words)) for words in drawn))
+    return (clean_text(caption), *(clean_text(" ".join(words)) for words in drawn))
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Convert to lower case, remove some punctuation, and cut to 30 words; a text that would become empty is kept."""
     words = DROPPED.sub(" ", text.lower()).split()[:MOST_WORDS]
     return " ".join(words) or text
@@ -64,7 +64,7 @@ def all_others(tokens: Tokens, rng: np.random.Generator) -> list[str]:
     return shuffle_at([word for word, _ in tokens], places, rng)
 
 
-def within_threes(tokens: Tokens, rng: np.random.Generator) -> list[str]:
+def shuffle_in_threes(tokens: Tokens, rng: np.random.Generator) -> list[str]:
     """Shuffle the words within each group of three."""
     return [three[k] for three in threes(tokens) for k in rng.permutation(len(three))]
 
@@ -75,7 +75,7 @@ def whole_threes(tokens: Tokens, rng: np.random.Generator) -> list[str]:
     return [word for k in rng.permutation(len(parts)) for word in parts[k]]
 
 
-SHUFFLES: tuple[Shuffle, ...] = (nouns_and_adjectives, all_others, within_threes, whole_threes)
+SHUFFLES: tuple[Shuffle, ...] = (nouns_and_adjectives, all_others, shuffle_in_threes, whole_threes)
 
 
 def threes(tokens: Tokens) -> Iterator[list[str]]:

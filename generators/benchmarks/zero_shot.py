@@ -21,7 +21,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
 from menagerie.generators.benchmarks.class_folders import SLOT, folder_classes, folders_in, known_templates, read_list
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall, task_of
-from menagerie.generators.benchmarks.photographs import Photograph, Record, macro, summaries_by_task
+from menagerie.generators.benchmarks.photographs import Photograph, Record, macro_mean, summaries_by_task
 from menagerie.generators.benchmarks.registry import benchmark_spec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import files_in
@@ -74,7 +74,7 @@ class ZeroShot(MatrixBenchmark):
         classes = summaries_by_task(items, outcomes, attrgetter("task", "cluster"))
         for pool in self.pools:
             own = [part for (task, _), part in classes.items() if task == task_of(pool.name, MEASURES[0])]
-            found[f"{pool.name} mean per-class recall".strip()] = macro(own)
+            found[f"{pool.name} mean per-class recall".strip()] = macro_mean(own)
         return found
 
 

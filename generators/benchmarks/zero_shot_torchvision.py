@@ -1,7 +1,7 @@
 """Zero-shot classification on torchvision's data sets, in the folder where torchvision keeps them.
 
-Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP's templates. `menagerie import-hf` makes
-folders of classes of the sets that torchvision keeps in one file: CIFAR, STL-10, MNIST.
+Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP's templates. `menagerie import-hf`
+makes folders of classes of the sets that torchvision keeps in one file: CIFAR, STL-10, MNIST.
 """
 
 import re
@@ -20,7 +20,7 @@ from menagerie.generators.sources.rows import is_text, read_json_object
 FOLDER = "torchvision"
 
 
-class Labelled(NamedTuple):
+class LabelledImages(NamedTuple):
     """A data set: the names of its classes, and each image with its class number."""
 
     classes: Sequence[str]
@@ -36,7 +36,7 @@ def build(place: Place) -> ZeroShot:
     return ZeroShot("zero-shot-torchvision", FOLDER, sets, place)
 
 
-def image_set(name: str, labelled: Labelled) -> ImageSet:
+def image_set(name: str, labelled: LabelledImages) -> ImageSet:
     """Make a set under CLIP_benchmark's name for it."""
     given = labelled.classes
     if len(given) < 2 or not all(map(is_text, given)):
@@ -51,44 +51,46 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
     return ImageSet(name, records, classes, known_templates(name))
 
 
-def food101(root: Path) -> Labelled:
+def food101(root: Path) -> LabelledImages:
     """Read Food-101, which lists the images of each class."""
     split = read_json_object(root / "food-101/meta/test.json")
     classes = sorted(split.content)
     images = ((image, number) for number, name in enumerate(classes) for image in split.texts(name))
-    return Labelled(classes, [(f"food-101/images/{image}.jpg", number) for image, number in images])
+    return LabelledImages(classes, [(f"food-101/images/{image}.jpg", number) for image, number in images])
 
 
-def pets(root: Path) -> Labelled:
+def pets(root: Path) -> LabelledImages:
     """Read Oxford-IIIT Pet, whose lines have an image, its class counted from 1, and more."""
     path = root / "oxford-iiit-pet/annotations/test.txt"
     rows = [PET.match(line) for line in read_list(path)]
     if None in rows:
         raise UserError(f"{path} has a line without the number of a class, line {rows.index(None) + 1}; get it again")
     images = [(f"oxford-iiit-pet/images/{row[1]}.jpg", int(row[2]) - 1) for row in rows if row]
-    return Labelled(clip_names()["classes"]["pets"], images)
+    return LabelledImages(clip_names()["classes"]["pets"], images)
 
 
-def textures(root: Path) -> Labelled:
+def textures(root: Path) -> LabelledImages:
     """Read the first partition of DTD, whose list has lines CLASS/FILE."""
     files = read_list(root / "dtd/dtd/labels/test1.txt")
     classes = sorted({file.partition("/")[0] for file in files})
-    return Labelled(classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files])
+    return LabelledImages(
+        classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files]
+    )
 
 
-def aircraft(root: Path) -> Labelled:
+def aircraft(root: Path) -> LabelledImages:
     """Read FGVC-Aircraft by variants: one file lists the classes, another has lines of an image and its class."""
     folder = root / "fgvc-aircraft-2013b/data"
     classes = read_list(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}
     rows = [line.partition(" ") for line in read_list(folder / "images_variant_test.txt")]
     images = [(f"fgvc-aircraft-2013b/data/images/{image}.jpg", numbers.get(name, -1)) for image, _, name in rows]
-    return Labelled(classes, images)
+    return LabelledImages(classes, images)
 
 
 PET = re.compile(r"(\S+)\s+([0-9]{1,9})(?!\S)")
 # CLIP_benchmark's name of a set -> its folder, and its reader.
-SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
+SETS: Mapping[str, tuple[str, Callable[[Path], LabelledImages]]] = {
     "dtd": ("dtd", textures),
     "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
     "food101": ("food-101", food101),

@@ -49,7 +49,7 @@ def with_exchanged(scene: Scene, pair: Sequence[int], field: str) -> Scene:
     return replace(scene, objects=tuple(objects))
 
 
-def exchanged(scene: Scene) -> tuple[int, int]:
+def exchanged_objects(scene: Scene) -> tuple[int, int]:
     """Return the indices of the two objects of a multi-object scene whose textures a hard negative exchanges.
 
     They depend on slots, background and view, and are the same for a scene and its swap. Raises `ValueError` for a

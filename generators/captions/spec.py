@@ -22,7 +22,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import SLOTS, size_factor
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import exchanged
+from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.captions.relations import chain
 from menagerie.generators.captions.templates import (
     Caption,
@@ -94,7 +94,7 @@ class CaptionSpec:
     def tested_objects(self, scene: Scene) -> tuple[Object, ...]:
         """Return the objects that a test's caption of a multi-object scene mentions, in its order: the exchanged ones,
         and others, drawn if they would be more than `most` together."""
-        kept, most = {scene.objects[i].slot for i in exchanged(scene)}, max(self.most, LEAST)
+        kept, most = {scene.objects[i].slot for i in exchanged_objects(scene)}, max(self.most, LEAST)
         others = [obj.slot for obj in scene.objects if obj.slot not in kept]
         if len(scene.objects) > most:
             drawn = generator(self.seed, "others told", scene.key).permutation(len(others))[: most - LEAST]
@@ -120,7 +120,7 @@ def mention_some(content: Content, spec: CaptionSpec) -> Content:
 def mention_salient(content: Content, spec: CaptionSpec) -> Content:
     """Mention only the salient object, with the probability `salient`."""
     draw = draw_mentions(content.scene, spec)[1]
-    return content._replace(objects=(salient(content.scene),)) if draw < spec.recipe["salient"] else content
+    return content._replace(objects=(salient_object(content.scene),)) if draw < spec.recipe["salient"] else content
 
 
 def draw_mentions(scene: Scene, spec: CaptionSpec) -> tuple[list[str], float]:
@@ -183,7 +183,7 @@ def absent_objects(scene: Scene, words: World | Vocabulary) -> list[Object]:
     return [Object(*pair, "center", size) for *pair, size in objects if tuple(pair) not in present]
 
 
-def salient(scene: Scene) -> Object:
+def salient_object(scene: Scene) -> Object:
     """The salient object of a scene: the biggest of the foremost row, and of several equally big ones the first in slot
     order.
 
@@ -195,7 +195,7 @@ def salient(scene: Scene) -> Object:
 
 def swap_exchanged_textures(scene: Scene, objects: Sequence[Object]) -> tuple[Object, ...]:
     """Return the objects of a caption, with the textures of the scene's two exchanged objects swapped."""
-    one, other = (scene.objects[i] for i in exchanged(scene))
+    one, other = (scene.objects[i] for i in exchanged_objects(scene))
     textures = {one.slot: other.texture, other.slot: one.texture}
     return tuple(obj._replace(texture=textures.get(obj.slot, obj.texture)) for obj in objects)
 
@@ -203,7 +203,7 @@ def swap_exchanged_textures(scene: Scene, objects: Sequence[Object]) -> tuple[Ob
 def search_target(scene: Scene) -> Object:
     """Return the target of a search: the first of the two exchanged objects that has its animal or texture in common
     with a third object; if neither has, the first."""
-    pair = [scene.objects[i] for i in exchanged(scene)]
+    pair = [scene.objects[i] for i in exchanged_objects(scene)]
     others = [obj for obj in scene.objects if obj not in pair]
     shared = [any(one.animal == other.animal or one.texture == other.texture for other in others) for one in pair]
     return pair[shared == [False, True]]

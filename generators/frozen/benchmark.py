@@ -53,7 +53,7 @@ class Frozen:
 
 
 @cache
-def frozen(name: str) -> Frozen:
+def load_frozen(name: str) -> Frozen:
     """The frozen benchmark called `name`. Raises for an unknown name."""
     entry = read_toml(FROZEN[choose("frozen benchmark", name, FROZEN)])
     return Frozen(name, entry["version"], entry["resolution"], read_recipe(name), Digests(**entry["digests"]))

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from menagerie.envs.core.pictures import LARGEST_FILE, open_picture, picture_error
-from menagerie.envs.core.reading import inside, open_file
+from menagerie.envs.core.reading import open_file, path_inside
 from menagerie.generators.sources.folders import spellings
 from menagerie.generators.sources.rows import FileRow
 
@@ -54,7 +54,7 @@ class PictureFolder:
             raise row.error(f"has no picture in {column!r}")
         if isinstance(content, bytes):
             return content, path
-        ways = (inside(self.folder, way) for way in spellings(path))
+        ways = (path_inside(self.folder, way) for way in spellings(path))
         place = next((way for way in ways if way.is_file()), None)
         if place is None:
             raise row.error(f"names a picture in {column!r} that isn't in {self.folder}: {path!r}")

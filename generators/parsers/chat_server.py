@@ -87,7 +87,7 @@ class ChatServer:
         it rejects this request, and `UserError` if it would reject every request."""
         body, problem, wait = json.dumps(settings).encode(), "not requested: the server had stopped answering", 0.0
         for attempt in range(self.attempts):
-            if not self._waited(wait, stopped):
+            if not self._wait(wait, stopped):
                 break
             self._count(requests=1, repeated=int(attempt > 0))
             wait = FIRST_WAIT * 2**attempt * random.uniform(0.75, 1.25)  # threads shouldn't repeat at once
@@ -105,7 +105,7 @@ class ChatServer:
                 return reply
         raise NoAnswer(problem)
 
-    def _waited(self, seconds: float, stopped: threading.Event) -> bool:
+    def _wait(self, seconds: float, stopped: threading.Event) -> bool:
         """Wait this many seconds, then as long as the server asked all requests to wait, then for a turn
         (`per_minute`). Return False if `stopped` was set meanwhile."""
         while not stopped.wait(seconds):

@@ -81,13 +81,13 @@ class Tree:
             return False
         if self.text(place) in PICTURES and self.of(place) is not None:
             return False
-        return not self.counted(place) and not self.is_place(place)
+        return not self.names_members(place) and not self.is_place(place)
 
     def is_place(self, place: int) -> bool:
         """Whether a noun is part of a relation, as "left" in "on the left of"."""
         return self.text(place) in SIDES and self.words[place].label == "pobj" and self.of(place) is not None
 
-    def counted(self, place: int) -> bool:
+    def names_members(self, place: int) -> bool:
         """Whether a noun says what a group consists of, as "people" in "a group of people"."""
         prep = self.words[place].head
         amount = self.words[prep].head
@@ -95,17 +95,17 @@ class Tree:
 
     def phrase(self, place: int) -> str:
         """A noun with the words before it: "small brown cat", "group of two people"."""
-        start = self.modified(place)
+        start = self.modifiers(place)
         words = [self.text(i) for i in sorted({*start, place})]
         behind = self.of(place) if self.text(place) in AMOUNTS else None
         return " ".join([*words, *([] if behind is None else ["of", self.phrase(behind)])])
 
-    def modified(self, place: int) -> set[int]:
+    def modifiers(self, place: int) -> set[int]:
         """The indices of the words before a word that modify it, directly or through another modifier."""
         before = [child for child in self.below(place, *MODIFIERS) if child < place]
         before += [child for child in self.below(place, "det") if self.text(child) == "no"]
         before += [child for outer in before for child in self.below(outer, *JOINED) if child < place]
-        return {inner for child in before for inner in {child, *self.modified(child)}}
+        return {inner for child in before for inner in {child, *self.modifiers(child)}}
 
 
 def graph_of_tree(words: Sequence[Word]) -> SceneGraph:
@@ -120,7 +120,7 @@ def graph_of_tree(words: Sequence[Word]) -> SceneGraph:
     objects = [place for place in range(len(words)) if tree.is_object(place)]
     numbers = {place: number for number, place in enumerate(objects)}
     for place in range(len(words)):
-        if words[place].part in NOUNS and place not in numbers and (head := stands_for(tree, place)) in numbers:
+        if words[place].part in NOUNS and place not in numbers and (head := noun_meant(tree, place)) in numbers:
             numbers[place] = numbers[head]
     named = [(predicate, numbers.get(one), numbers.get(other)) for predicate, one, other in tree_relations(tree)]
     nodes = tuple(plain_phrase(tree.phrase(place)) for place in objects)
@@ -131,11 +131,11 @@ def graph_of_tree(words: Sequence[Word]) -> SceneGraph:
     return make_graph(nodes, tuple(edges))
 
 
-def stands_for(tree: Tree, place: int) -> int | None:
+def noun_meant(tree: Tree, place: int) -> int | None:
     """The object that a noun stands for: X for "photo" in "photo of X", "group" for "people" in "group of people"."""
     if tree.text(place) in PICTURES:
         return tree.of(place)
-    return tree.words[tree.words[place].head].head if tree.counted(place) else None
+    return tree.words[tree.words[place].head].head if tree.names_members(place) else None
 
 
 def tree_relations(tree: Tree) -> Iterator[tuple[str, int, int]]:

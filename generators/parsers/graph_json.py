@@ -75,7 +75,7 @@ class ParseCache(KeptAnswers[Entry]):
     about, file = "parser.json", "graphs.jsonl"
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def hold_alone(self) -> Iterator[None]:
         """Wait for other processes that parse, read what they added, and keep them out. Raises without a lock."""
         with FileLock(self.folder / "parsing.lock"):
             self.read()

@@ -93,7 +93,7 @@ class CaptionParser:
         """
         wanted = list(dict.fromkeys(captions))
         if self._missing(wanted):
-            with contextlib.nullcontext() if self.cache is None else self.cache.alone():
+            with contextlib.nullcontext() if self.cache is None else self.cache.hold_alone():
                 self._add(wanted, report)
         self._check_answered(wanted)
         return [self.graph(caption) for caption in captions]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import NotAGraph, make_graph, plain_graph
@@ -97,7 +97,7 @@ def shorten_error(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
 
 
-@quiet()
+@silence_loggers()
 def build(options: T5Options) -> FactualT5:
     try:
         from factual_scene_graph.parser.scene_graph_parser import SceneGraphParser

@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     """Words between each object and the next."""
 
 
-def one_of(names: Iterable[str]) -> str:
+def pattern_of_any(names: Iterable[str]) -> str:
     """Return a pattern that matches any of `names`, longer ones first."""
     return f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})"
 
@@ -49,16 +49,16 @@ def one_of(names: Iterable[str]) -> str:
 @cache
 def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Return the patterns of an object, of a background, and of an animal or a texture by itself."""
-    backgrounds, textures = one_of(words.backgrounds), one_of(words.textures)
-    start = rf"(?:(?P<no>no)|(?P<number>{one_of(NUMBERS)})|(?P<article>an?|the(?! {backgrounds}\b)))"
-    size = f" (?P<size>{one_of(words.sizes)})" if words.sizes else "(?P<size>)"
-    animal = f" (?P<animal>(?(number){one_of(map(plural, words.animals))}|{one_of(words.animals)}))"
+    backgrounds, textures = pattern_of_any(words.backgrounds), pattern_of_any(words.textures)
+    start = rf"(?:(?P<no>no)|(?P<number>{pattern_of_any(NUMBERS)})|(?P<article>an?|the(?! {backgrounds}\b)))"
+    size = f" (?P<size>{pattern_of_any(words.sizes)})" if words.sizes else "(?P<size>)"
+    animal = f" (?P<animal>(?(number){pattern_of_any(map(plural, words.animals))}|{pattern_of_any(words.animals)}))"
     state = f"(?(texture)|(?: (?(number)are|is) (?P<state>{textures}|there))?)"
     obj = rf"\b{start}{size}(?: (?P<texture>{textures}))?{animal}{state}\b"
     return (
         re.compile(obj),
         re.compile(rf"\b{backgrounds}\b"),
-        re.compile(rf"\b(?:{one_of(words.animals)}|{textures})\b"),
+        re.compile(rf"\b(?:{pattern_of_any(words.animals)}|{textures})\b"),
     )
 
 

@@ -111,7 +111,7 @@ class Parser:
         start, parts = self.next, self.chain("&", self.part)
         comparisons = tuple(part for part in parts if isinstance(part, Comparison))
         groups = tuple(part for part in parts if isinstance(part, AnyOf))
-        return Conjunction(comparisons, groups, self.turned(comparisons, start))
+        return Conjunction(comparisons, groups, self.relations_of_second(comparisons, start))
 
     def chain(self, sign: str, parse: Callable) -> list:
         """Parse a list of parts separated by `sign`."""
@@ -120,7 +120,7 @@ class Parser:
             parts.append(parse())
         return parts
 
-    def turned(self, comparisons: tuple[Comparison, ...], start: Token) -> frozenset[str]:
+    def relations_of_second(self, comparisons: tuple[Comparison, ...], start: Token) -> frozenset[str]:
         """Return the relations that the comparisons name by the word for the second slot, such as "right" for
         left/right. Raises if they name a relation by both words and also use `first` or `second`."""
         named = {direction for comparison in comparisons for direction in comparison.directions}
@@ -134,16 +134,16 @@ class Parser:
     def part(self) -> Comparison | AnyOf:
         """Parse a comparison, a negated part or a group in parentheses."""
         if self.take("!"):
-            part = self.nested(self.part)
+            part = self.parse_nested(self.part)
             part = AnyOf((Conjunction((part,)),)) if isinstance(part, Comparison) else part
             return replace(part, negated=not part.negated)
         if self.take("("):
-            group = self.nested(self.alternatives)
+            group = self.parse_nested(self.alternatives)
             self.need("'&', '|' or ')'", ")")
             return group
         return self.comparison()
 
-    def nested(self, parse: Callable) -> Comparison | AnyOf:
+    def parse_nested(self, parse: Callable) -> Comparison | AnyOf:
         """Call `parse` one level deeper; raises if the nesting is too deep."""
         if self.depth == MOST_DEPTH:
             self.fail(f"a rule nests at most {MOST_DEPTH} parentheses and nots; write it with fewer", self.next)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import inside, is_system_file, reading
+from menagerie.envs.core.reading import is_system_file, path_inside, reading
 
 
 def find_files(root: Path, names: Iterable[str]) -> dict[str, str]:
@@ -22,7 +22,7 @@ def find_files(root: Path, names: Iterable[str]) -> dict[str, str]:
     leads outside. Each folder is listed once: checking every path by itself takes ten times as long."""
     folders = defaultdict(list)
     for name in names:
-        inside(root, name)
+        path_inside(root, name)
         folders[os.path.split(name)[0]].append(name)
     there = {}
     for folder, files in folders.items():

@@ -66,7 +66,7 @@ class ImageFiles:
         """Hash of the bytes of an image's file."""
         return hashlib.sha256(self._bytes(index)).hexdigest()
 
-    def framed(self, resolution: int, squashed: bool, interpolation: str) -> "ImageFiles":
+    def reframe(self, resolution: int, squashed: bool, interpolation: str) -> "ImageFiles":
         """The same images, cropped and scaled in another way."""
         made = copy(self)
         made.resolution, made.squashed, made.interpolation = resolution, squashed, interpolation

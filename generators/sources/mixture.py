@@ -40,15 +40,15 @@ class Mixture(Captioned):
         return int(self.ends[-1])
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        return self._joined("images", indices)
+        return self._join("images", indices)
 
     def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         """The counterfactuals' images of `indices`, in order; raises unless all parts have counterfactuals."""
         if not self.has_counterfactuals:
             return super().counterfactual_images(indices)
-        return self._joined("counterfactual_images", indices)
+        return self._join("counterfactual_images", indices)
 
-    def _joined(self, images: str, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+    def _join(self, images: str, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         none = getattr(self.parts[0], images)([])  # so that an empty batch has the right size
         return torch.cat([none, *(getattr(part, images)([index]) for part, index in self._places(indices))])
 
@@ -125,7 +125,7 @@ def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, "
     return {name: np.concatenate(masks) for name, masks in (inner | whole).items()}
 
 
-def of_whole(name: str) -> Callable[..., Any]:
+def method_of_whole(name: str) -> Callable[..., Any]:
     """Make the method of `CaptionedSubset` that gives what its whole gives for the same items."""
     return lambda part, indices, *more, **named: getattr(part.whole, name)(part.there(indices), *more, **named)
 
@@ -146,7 +146,7 @@ class CaptionedSubset(Captioned):
         return len(self.indices)
 
     images, counterfactual_images, captions, several, negatives, false_of = map(
-        of_whole, ("images", "counterfactual_images", "captions", "several", "negatives", "false_of")
+        method_of_whole, ("images", "counterfactual_images", "captions", "several", "negatives", "false_of")
     )
 
     def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:

@@ -62,7 +62,7 @@ class FileRow(NamedTuple):
 
         A cell of a table has a list in Python's notation, of which nothing is executed."""
         values = self.field(key, list, str)
-        values = literal(values) if isinstance(values, str) else values
+        values = parse_literal(values) if isinstance(values, str) else values
         enough = isinstance(values, list) and (len(values) == count if count else bool(values))
         if not enough or not all(map(is_text, values)):
             wanted = f"{count or 'one or more'} texts of 1 to {LONGEST_TEXT} characters"
@@ -171,7 +171,7 @@ def reading_foreign(path: Path) -> Iterator[None]:
         raise UserError(f"{error}; {remedy}") from error
 
 
-def literal(cell: str) -> Any:
+def parse_literal(cell: str) -> Any:
     """The value that a text states in Python's notation; None if it states none."""
     with contextlib.suppress(*NO_LITERAL), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of invalid escapes

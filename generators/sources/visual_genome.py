@@ -74,8 +74,8 @@ def image_numbers(path: Path) -> dict[int, Numbers]:
     """The numbers of all photographs, by Visual Genome's number, from its `image_data.json`."""
     every: dict[int, Numbers] = {}
     for entry in read_entries(path, list):
-        here = number_in(entry, id_key(entry))
-        others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
+        here = number_under(entry, id_key(entry))
+        others = [number_under(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
         if here is None or here.number in every:
             raise entry.error("has the 'image_id' of an entry before it, or null")
         every[here.number] = (here, *filter(None, others))
@@ -86,7 +86,7 @@ def id_key(entry: FileRow) -> str:
     return "image_id" if "image_id" in entry.content else "id"  # older files say "id"
 
 
-def number_in(entry: FileRow, key: str) -> PhotographId | None:
+def number_under(entry: FileRow, key: str) -> PhotographId | None:
     """The number under `key`; None if it is null."""
     number = entry.field(key, int, type(None))
     if number is not None and not 0 <= number < LARGEST**2:

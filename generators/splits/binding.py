@@ -31,9 +31,9 @@ from menagerie.generators.splits.facts import (
     Claim,
     Fact,
     arrangement_facts,
+    claim_has_all,
+    claim_has_none,
     composition_facts,
-    has_all,
-    has_none,
     pair_facts,
 )
 from menagerie.generators.splits.pair_roles import Pair, PairRecipe, SeedWords
@@ -93,14 +93,14 @@ class BindingRecipe(PairRecipe):
         if number := COMPOSITION_TESTS.get(subset):
             return lambda scene, known: self.unseen(scene, known) >= number
         if subset in ("unseen_pairs", "validation"):
-            return has_none(pair_facts)
+            return claim_has_none(pair_facts)
         own = {"seen_pairs": [arrangement_facts], "different_bag": [arrangement_facts, self.swapped_arrangement]}
-        return has_none(*own[subset]) if subset in own else None
+        return claim_has_none(*own[subset]) if subset in own else None
 
     def has(self, subset: str) -> Claim | None:
         """The pair, in its textures or in the swapped ones; below full coverage, all other compositions."""
         own = {"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts, "train_pairs": arrangement_facts}
-        claim, number = has_all(own[subset]) if subset in own else None, COMPOSITION_TESTS.get(subset, 0)
+        claim, number = claim_has_all(own[subset]) if subset in own else None, COMPOSITION_TESTS.get(subset, 0)
         if self.compositions == 1:
             return claim
         return lambda scene, known: (not claim or claim(scene, known)) and self.unseen(scene, known) <= number

@@ -16,7 +16,7 @@ from menagerie.envs.slots import COUNTING
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import Content
-from menagerie.generators.splits.facts import Claim, has_all, has_none, number_facts, several_of_one
+from menagerie.generators.splits.facts import Claim, claim_has_all, claim_has_none, number_facts, several_of_one
 from menagerie.generators.splits.recipe import OF_RULES, PairCounts, SplitRecipe, set_apart
 
 MANY = range(2, len(COUNTING) + 1)
@@ -57,16 +57,16 @@ class CountingRecipe(SplitRecipe):
 
     def lacks(self, subset: str) -> Claim | None:
         """Several of the animal."""
-        return has_none(several_of_one) if subset in ("unseen_counts", "validation") else None
+        return claim_has_none(several_of_one) if subset in ("unseen_counts", "validation") else None
 
     def has(self, subset: str) -> Claim | None:
         """The animal in as many copies."""
-        return has_all(number_facts) if subset == "seen_counts" else None
+        return claim_has_all(number_facts) if subset == "seen_counts" else None
 
     def claims(self, subsets: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str]]]:
         """Each scene shows one to four objects of one kind, in the slots for counting."""
         for name, records in subsets.items():
-            strange = (scene.key for scene in records.scenes if not countable(scene))
+            strange = (scene.key for scene in records.scenes if not is_countable(scene))
             yield f"every scene of {name} shows one to four of one object", strange
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
@@ -104,7 +104,7 @@ class CountingRecipe(SplitRecipe):
         return PairCounts(len(train), 0, trainable)
 
 
-def countable(scene: Scene) -> bool:
+def is_countable(scene: Scene) -> bool:
     """Whether all objects of a scene are alike and stand in slots for counting."""
     alike = len({obj._replace(slot="") for obj in scene.objects}) == 1
     return alike and {obj.slot for obj in scene.objects} <= set(COUNTING)

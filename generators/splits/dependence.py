@@ -24,7 +24,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.splits.facts import Claim, composition_facts, has_all, has_none, pair_facts
+from menagerie.generators.splits.facts import Claim, claim_has_all, claim_has_none, composition_facts, pair_facts
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import OF_RULES, PairCounts, SplitRecipe
 
@@ -54,11 +54,11 @@ class DependenceRecipe(SplitRecipe):
 
     def lacks(self, subset: str) -> Claim | None:
         """Both animals in their textures."""
-        return has_none(composition_facts) if subset in ("unseen_textures", "validation") else None
+        return claim_has_none(composition_facts) if subset in ("unseen_textures", "validation") else None
 
     def has(self, subset: str) -> Claim | None:
         """Both animals in their textures."""
-        return has_all(composition_facts) if subset == "seen_textures" else None
+        return claim_has_all(composition_facts) if subset == "seen_textures" else None
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
         """Return the scenes of all subsets. Tests show animals in their main textures (`seen_textures`) or in those
@@ -117,7 +117,7 @@ def texture_shares(world: World, seed: int, main: float) -> Float64[np.ndarray, 
     return np.array([[shares.get(texture, rest) for texture in world.textures] for shares in share_of])
 
 
-def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
+def main_texture_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
     """Return the share of the main texture that gives the requested information. Raises if none does."""
     from scipy.optimize import brentq  # loads slowly, and every command knows this recipe
 
@@ -148,9 +148,9 @@ def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray,
 def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
     """Return how often train shows each animal in each texture. Raises if whole numbers are too coarse for the
     requested information."""
-    weights = texture_shares(world, recipe.seed, main_share(world, roles, recipe))
+    weights = texture_shares(world, recipe.seed, main_texture_share(world, roles, recipe))
     totals = appearances(world, roles, recipe.views).tolist()
-    table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
+    table = np.array([divide_in_proportion(row, total) for row, total in zip(weights, totals, strict=True)])
     realised = normalised_mutual_information(table)
     if abs(realised - recipe.information) > TOLERANCE:
         raise UserError(
@@ -190,7 +190,7 @@ def with_textures(
     ]
 
 
-def apportioned(weights: Float64[np.ndarray, " k"], total: int) -> Int64[np.ndarray, " k"]:
+def divide_in_proportion(weights: Float64[np.ndarray, " k"], total: int) -> Int64[np.ndarray, " k"]:
     """Divide `total` in proportion to `weights` into whole numbers (largest remainders)."""
     exact = weights * total
     counts = np.floor(exact).astype(np.int64)

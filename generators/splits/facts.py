@@ -61,11 +61,11 @@ def several_of_one(scene: Scene) -> Iterator[Fact]:
     yield (PAIR, scene.objects[0].animal, scene.objects[0].animal)
 
 
-def has_none(*facts: Facts) -> Claim:
+def claim_has_none(*facts: Facts) -> Claim:
     """The claim that training has none of a scene's facts."""
     return lambda scene, known: all(known.isdisjoint(of_a_kind(scene)) for of_a_kind in facts)
 
 
-def has_all(*facts: Facts) -> Claim:
+def claim_has_all(*facts: Facts) -> Claim:
     """The claim that training has all of a scene's facts."""
     return lambda scene, known: all(known.issuperset(of_a_kind(scene)) for of_a_kind in facts)

@@ -20,7 +20,7 @@ from menagerie.envs.layouts import LAYOUTS, MOST
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import exchanged
+from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.captions.hard_negatives.tasks import Task, tasks_named
 from menagerie.generators.captions.spec import SEARCH, search_target
 from menagerie.generators.captions.templates import Content, content_of
@@ -28,7 +28,7 @@ from menagerie.generators.coverage import round_coverage
 from menagerie.generators.rules.hold_out import matches_any
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.even_draws import SceneSampler, distinct_scenes
-from menagerie.generators.splits.facts import Claim, Fact, composition_facts, has_all, has_none
+from menagerie.generators.splits.facts import Claim, Fact, claim_has_all, claim_has_none, composition_facts
 from menagerie.generators.splits.multi_object_tests import (
     TRIPLETS,
     Chooser,
@@ -38,7 +38,7 @@ from menagerie.generators.splits.multi_object_tests import (
     choose_triplets,
     names_in_rules,
     number_of_objects,
-    shares_as_said,
+    shares_what_test_says,
 )
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 
@@ -54,7 +54,7 @@ class MultiObjectRecipe(SplitRecipe):
     swap_words: ClassVar[str] = "the same words with the textures of two objects exchanged"
     names_all: ClassVar[bool] = False
     unused: ClassVar[tuple[str, ...]] = ("pairs", "test_pairs", "validation")
-    exchanged = staticmethod(exchanged)
+    exchanged_objects = staticmethod(exchanged_objects)
     tasks = tasks_named(
         *("swap all", "two mentioned", "assignment of 2", "assignment of 3", "assignment of 4", "illusion", "order"),
         *("paraphrase", "replace texture", "replace animal"),
@@ -115,7 +115,7 @@ class MultiObjectRecipe(SplitRecipe):
         return (*numbered, *searches, *(f"{TRIPLETS}_{t}" for t in self.triplets))
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def judge_setting(self) -> tuple[str, ...]:
         """The tests by which studies judge a model: `held_out` if there are rules, else those of unseen compositions,
         else those of more objects than train shows, else all."""
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))
@@ -134,11 +134,11 @@ class MultiObjectRecipe(SplitRecipe):
 
     def lacks(self, subset: str) -> Claim | None:
         """The compositions of the two exchanged objects, as they are and exchanged."""
-        return has_none(partial(self.compositions, xor)) if subset.startswith("unseen") else None
+        return claim_has_none(partial(self.compositions, xor)) if subset.startswith("unseen") else None
 
     def has(self, subset: str) -> Claim | None:
         """All compositions, those of the exchanged objects only if the test doesn't say that training lacks them."""
-        return has_all(partial(self.compositions, and_ if subset.startswith("unseen") else or_))
+        return claim_has_all(partial(self.compositions, and_ if subset.startswith("unseen") else or_))
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The scene, or its swap."""
@@ -148,7 +148,7 @@ class MultiObjectRecipe(SplitRecipe):
         """Scenes have as many objects as their test says, which share as many animals and textures as it says. None is
         the swap of another scene of its test."""
         for name, records in subsets.items():
-            strange = (scene.key for scene in records.scenes if not shares_as_said(name, scene))
+            strange = (scene.key for scene in records.scenes if not shares_what_test_says(name, scene))
             yield f"objects of {name} are as many, and share as many animals and textures, as they should", strange
             swaps = set(map(self.swap, records.scenes)) if name != "train" else set()
             yield f"no scene of {name} is the swap of another", (s.key for s in records.scenes if s in swaps)
@@ -172,7 +172,7 @@ class MultiObjectRecipe(SplitRecipe):
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
         """Return whether a training scene has a hard negative. `textured` has the slots of the objects that its caption
         mentions with their textures."""
-        if len(scene.objects) < 2 or not {scene.objects[i].slot for i in exchanged(scene)} <= textured:
+        if len(scene.objects) < 2 or not {scene.objects[i].slot for i in exchanged_objects(scene)} <= textured:
             return False
         return self.shows(load_world(self.world), self.swap(scene))
 

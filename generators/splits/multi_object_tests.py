@@ -39,10 +39,10 @@ def choose_pairs(coverage: Coverage, tested: Sequence[Composition], random: np.r
     """Choose the compositions of two exchanged objects. Both are of `tested`, share neither animal nor texture, and are
     `Coverage.alike`, so the exchange makes no seen composition unseen, and no unseen composition seen."""
     queue = ShuffledQueue(tested, random)
-    return lambda: [one := queue.take(), queue.take(partial(goes_with, coverage, one))]
+    return lambda: [one := queue.take(), queue.take(partial(may_stand_beside, coverage, one))]
 
 
-def goes_with(coverage: Coverage, one: Composition, composition: Composition) -> bool:
+def may_stand_beside(coverage: Coverage, one: Composition, composition: Composition) -> bool:
     return share_nothing(composition, one) and coverage.alike(composition, one)
 
 
@@ -62,7 +62,7 @@ def choose_named(
     def choose() -> list[Composition]:
         one = (wanted if random.random() < 0.75 else every).take()
         other = wanted if random.random() < 0.5 else every
-        return [one, other.take(partial(goes_with, coverage, one))]
+        return [one, other.take(partial(may_stand_beside, coverage, one))]
 
     return choose
 
@@ -118,7 +118,7 @@ def choose_triplets(
     return choose if triplets else pair
 
 
-def shares_as_said(subset: str, scene: Scene) -> bool:
+def shares_what_test_says(subset: str, scene: Scene) -> bool:
     """Whether a scene has as many objects as its test says, and these share what it says: no animal and no texture, or
     as many as in a conjunction search or in triplets."""
     kind, _, number = subset.rpartition("_")

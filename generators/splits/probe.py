@@ -29,11 +29,11 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.templates import Content, phrasing_number
 from menagerie.generators.splits.probe_scenes import (
     bag_of,
-    from_left,
-    in_layout,
     mirror_probed,
+    objects_from_left,
     probed_pair,
     quartet,
+    scenes_in_layout,
     side_by_side,
 )
 from menagerie.generators.splits.recipe import ENTROPIES, PairCounts, SplitRecipe
@@ -98,7 +98,7 @@ class ProbeRecipe(SplitRecipe):
         animals, textures = choose_names(self, world)
         if self.layout:
             sample = self.layout, self.objects, self.quartets
-            scenes = list(in_layout(world, animals, textures, self.test_range, self.seed, sample))
+            scenes = list(scenes_in_layout(world, animals, textures, self.test_range, self.seed, sample))
         else:
             scenes = list(side_by_side(world, animals, textures, self.test_range, self.seed))
         return {"train": [], "validation": [], **{name: list(scenes) for name in self.tests}}
@@ -107,7 +107,7 @@ class ProbeRecipe(SplitRecipe):
         """What a scene's caption says, in the subset's order of mention and the quartet's phrasing."""
         several = len(self.wording.phrasings) > 1
         phrasing = phrasing_number(min(quartet(scene)) if several else scene, self.seed, self.wording)
-        objects = tuple(from_left(scene)[:: -1 if subset == RIGHT_FIRST else 1])
+        objects = tuple(objects_from_left(scene)[:: -1 if subset == RIGHT_FIRST else 1])
         return Content(scene, objects, phrasing=phrasing, negative=True)
 
     def exchanged_pairs(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
@@ -144,7 +144,7 @@ class ProbeRecipe(SplitRecipe):
             r, known = subsets[name], set(subsets[name].scenes)
             torn = (s.key for s in r.scenes if not {self.swap(s), mirror_probed(s)} <= known)
             yield f"every scene of {name} has its swap and its mirror on its background", torn
-            pairs = [frozenset(scene.objects[i].animal for i in self.exchanged(scene)) for scene in r.scenes]
+            pairs = [frozenset(scene.objects[i].animal for i in self.exchanged_objects(scene)) for scene in r.scenes]
             numbers = [] if r.pairs is None else r.pairs.tolist()
             both = set(zip(pairs, numbers, strict=False))
             whole = len(numbers) == len(pairs) and len(both) == len(set(pairs)) == len(set(numbers))

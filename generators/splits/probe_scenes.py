@@ -58,7 +58,7 @@ def side_by_side(
         yield scene_of(world, seed, view, list(zip(*both, strict=True)))
 
 
-def in_layout(
+def scenes_in_layout(
     world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, sample: tuple[str, int, int]
 ) -> Iterator[Scene]:
     """Yield the scenes of quartets of a layout, with the same compositions and places in each view. `sample` is the
@@ -117,7 +117,7 @@ def arrangements(
     return list(found.values())
 
 
-def from_left(scene: Scene) -> list[Object]:
+def objects_from_left(scene: Scene) -> list[Object]:
     """Return the objects of a scene from left to right. Those of one column go from front to back, the upper one
     last."""
     return sorted(scene.objects, key=lambda obj: (SLOTS[obj.slot].column, DEPTH.index(SLOTS[obj.slot].row)))

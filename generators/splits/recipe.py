@@ -234,7 +234,7 @@ class SplitRecipe(ABC):
         return (*self.tests, *self.held_out_tests)
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def judge_setting(self) -> tuple[str, ...]:
         """The tests by which studies judge a model: `held_out` if there are rules, else the tests of unseen pairs,
         else those of other unseen scenes."""
         if self.hold_out:
@@ -283,19 +283,19 @@ class SplitRecipe(ABC):
         return replace(scene, objects=tuple(obj._replace(slot=slot) for obj, slot in objects))
 
     @classmethod
-    def exchanged(cls, scene: Scene) -> Sequence[int]:
+    def exchanged_objects(cls, scene: Scene) -> Sequence[int]:
         """The indices of the two objects of a scene that its swap changes."""
         return range(len(scene.objects))
 
     @classmethod
     def swap(cls, scene: Scene) -> Scene:
         """The scene that the hard negative of `scene` describes."""
-        return with_exchanged(scene, cls.exchanged(scene), cls.exchanges)
+        return with_exchanged(scene, cls.exchanged_objects(scene), cls.exchanges)
 
     @classmethod
     def cluster(cls, scene: Scene) -> str:
         """The names of the animals that the swap changes. Tests of the same animals form a cluster."""
-        return " + ".join(sorted(scene.objects[i].animal for i in cls.exchanged(scene)))
+        return " + ".join(sorted(scene.objects[i].animal for i in cls.exchanged_objects(scene)))
 
     @classmethod
     def tasks_of(cls, subset: str) -> Mapping[str, Task]:

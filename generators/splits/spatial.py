@@ -26,8 +26,8 @@ from menagerie.generators.captions.hard_negatives.tasks import tasks_named
 from menagerie.generators.splits.facts import (
     Claim,
     Fact,
-    has_all,
-    has_none,
+    claim_has_all,
+    claim_has_none,
     order_facts,
     pair_facts,
     reversed_order_facts,
@@ -103,14 +103,14 @@ class SpatialRecipe(PairRecipe):
     def lacks(self, subset: str) -> Claim | None:
         """The order, or the pair: in all relations or, if `unseen_under` is own, in its own."""
         if subset.endswith("unseen_order"):
-            return has_none(order_facts)
-        return has_none(self.apart) if subset == "validation" or subset.endswith("unseen_pairs") else None
+            return claim_has_none(order_facts)
+        return claim_has_none(self.apart) if subset == "validation" or subset.endswith("unseen_pairs") else None
 
     def has(self, subset: str) -> Claim | None:
         """The order, or in a test of unseen orders the reversed one."""
         if subset.endswith("unseen_order"):
-            return has_all(reversed_order_facts)
-        return has_all(order_facts) if subset.endswith(SEEN) else None
+            return claim_has_all(reversed_order_facts)
+        return claim_has_all(order_facts) if subset.endswith(SEEN) else None
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
         """The pair of animals; if `unseen_under` is own, in its relation."""

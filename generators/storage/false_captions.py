@@ -109,12 +109,12 @@ class FalseCaptions:
             "texture": [name for name in v.textures if name not in {obj.texture for obj in shown}],
             "size": list(v.sizes),
         }
-        for field in in_random_order([*names, "predicate"], random):
+        for field in shuffle_options([*names, "predicate"], random):
             if field == "predicate":
-                yield from in_random_order(self.otherwise_related(content), random)
+                yield from shuffle_options(self.otherwise_related(content), random)
                 continue
             stated = [kind for kind in content.kinds if getattr(kind, field)]
-            for kind, name in in_random_order(list(product(stated, names[field])), random):
+            for kind, name in shuffle_options(list(product(stated, names[field])), random):
                 new = kind._replace(**{field: name})
                 objects = (new._replace(slot=t.slot) if t._replace(slot="") == kind else t for t in content.objects)
                 yield content._replace(objects=tuple(objects))
@@ -144,14 +144,14 @@ def shuffle_objects(content: Content, random: np.random.Generator) -> Iterator[C
     if len(content.kinds) != len(content.objects) or len(content.objects) < 2:
         return
     chosen = list(combinations(range(len(content.objects)), 2))
-    for pair in in_random_order(chosen, random) if len(chosen) > 1 else chosen:
+    for pair in shuffle_options(chosen, random) if len(chosen) > 1 else chosen:
         two = [content.objects[i] for i in pair]
         orders = list(permutations(two))
-        for animals, textures, sizes in in_random_order(list(product(orders, repeat=3)), random):
+        for animals, textures, sizes in shuffle_options(list(product(orders, repeat=3)), random):
             redistributed = zip(pair, animals, textures, two, sizes, strict=True)
             objects = {i: Object(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in redistributed}
             yield content._replace(objects=tuple(objects.get(i, obj) for i, obj in enumerate(content.objects)))
 
 
-def in_random_order(options: Sequence[Option], random: np.random.Generator) -> list[Option]:
+def shuffle_options(options: Sequence[Option], random: np.random.Generator) -> list[Option]:
     return [options[i] for i in random.permutation(len(options))]

@@ -29,17 +29,17 @@ def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) ->
     """
     read_split(path, verify=False)  # a file that can't be read leaves no lock
     with FileLock(path.parent / ".lock"):
-        put_in(read_split(path), progress or (lambda stage, done, total: None))
+        pack_opened(read_split(path), progress or (lambda stage, done, total: None))
 
 
-def put_in(split: Split, progress: Callable[[str, int, int], None]) -> None:
+def pack_opened(split: Split, progress: Callable[[str, int, int], None]) -> None:
     """The same for an opened split."""
     path = split.path
     if all(pictures_intact(split, subset) for subset in split.subsets):
         return
     pictures, done = SplitPictures(split), 0
     total = sum(len(records.columns["view"]) for records in split.subsets.values())
-    widths = {subset: widest(records) for subset, records in split.subsets.items()}
+    widths = {subset: longest_texts(records) for subset, records in split.subsets.items()}
     columns = sum(column.nbytes for r in split.subsets.values() for column in r.columns.values())
     texts = sum(len(records.columns["view"]) * sum(widths[subset]) for subset, records in split.subsets.items())
     size = total * 4 * split.resolution**2 + texts
@@ -78,7 +78,7 @@ def add_pictures(
     write_attribute(group, DIGEST, hashed.hexdigest())
 
 
-def widest(records: Records) -> list[int]:
+def longest_texts(records: Records) -> list[int]:
     """The bytes of the longest caption and of the longest false caption."""
     widths = [1, 1]
     for rows in blocks(len(records.columns["view"])):

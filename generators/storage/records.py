@@ -63,7 +63,7 @@ class Records:
         """What the captions of some rows say."""
         known = zip(*(self.columns[name][rows].tolist() for name in CONTENT_COLUMNS), strict=True)
         scenes = self.scenes_at(rows)
-        denied = self._denied(rows) if "denied" in self.columns else [()] * len(scenes)
+        denied = self._denied_objects(rows) if "denied" in self.columns else [()] * len(scenes)
         found = []
         for scene, absent, (phrasing, mentioned, textured, negative) in zip(scenes, denied, known, strict=True):
             numbers = [number for number in mentioned if number != NO_OBJECT]
@@ -73,7 +73,7 @@ class Records:
             found.append(Content(scene, objects, predicates, absent, phrasing, bool(negative)))
         return found
 
-    def _denied(self, rows: Rows | slice) -> list[tuple[Object, ...]]:
+    def _denied_objects(self, rows: Rows | slice) -> list[tuple[Object, ...]]:
         v, found = self.vocabulary, []
         for animal, texture, size in self.columns["denied"][rows].tolist():
             there = animal != none_in(v.animals)

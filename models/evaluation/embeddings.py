@@ -57,7 +57,7 @@ class Embeddings:
                     row = self._read_row(bench, number)
                     ready |= {number: row} if row else self._encode(bench, self._missing(bench, number, coming, ready))
             report(len(set(block)))
-            yield to_device(self.format.stacked([ready[number] for number in block]), self.scorer.device)
+            yield to_device(self.format.stack_rows([ready[number] for number in block]), self.scorer.device)
             for number in set(block):
                 coming[number] -= 1
                 if not coming[number]:
@@ -107,7 +107,7 @@ class RowFormat(NamedTuple):
         """Number of bytes in a row."""
         return sum(part[0] for part in self._parts())
 
-    def stacked(self, rows: Sequence[Row]) -> Tensors:
+    def stack_rows(self, rows: Sequence[Row]) -> Tensors:
         """Compose the embedding of several images from their rows."""
         columns = iter([torch.stack(column) for column in zip(*rows, strict=True)])
         return map_tensors(self.empty, lambda _: next(columns))

@@ -62,7 +62,7 @@ class QuestionForm(ABC):
         return None if self.blind else image
 
 
-class Yes(QuestionForm):
+class YesForm(QuestionForm):
     """log P(yes) - log P(no), for each image and text."""
 
     name = "yes"
@@ -160,7 +160,7 @@ def compares_images(benchmark: Benchmark, item: Item) -> bool:
     return benchmark.outcome(item, right) != benchmark.outcome(item, lower)
 
 
-FORMS: Mapping[FormName, type[QuestionForm]] = {kind.name: kind for kind in (Yes, Choice, Likelihood)}
+FORMS: Mapping[FormName, type[QuestionForm]] = {kind.name: kind for kind in (YesForm, Choice, Likelihood)}
 
 
 def make_form(name: FormName, options: JudgeOptions, blind: bool) -> QuestionForm:

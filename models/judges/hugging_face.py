@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.models.judges.judge import Picture
 from menagerie.models.judges.questions import Answer, Question, means
 from menagerie.models.towers.weight_file import check_loaded, without_advice
@@ -105,7 +105,7 @@ def append_reply(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tenso
     return out
 
 
-@quiet()
+@silence_loggers()
 def load_judge_model(place: str, device: str) -> tuple[Any, Any]:
     """Load the model and its processor; raises for a model with a separate decoder."""
     try:

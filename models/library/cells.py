@@ -45,10 +45,12 @@ def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> 
     for axis, value in wanted.items():
         choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))
         there = [place[axis] for place in known.values() if axis in place]
-        if not any(same(known_value, value) for known_value in there):
+        if not any(equals_cell_value(known_value, value) for known_value in there):
             values = ", ".join(dict.fromkeys(map(repr, there)))
             raise UserError(f"{name} has no cell of {axis}={value!r}; known: {values}")
-    meant = [f for f, place in known.items() if all(a in place and same(place[a], v) for a, v in wanted.items())]
+    meant = [
+        f for f, place in known.items() if all(a in place and equals_cell_value(place[a], v) for a, v in wanted.items())
+    ]
     if len(meant) == 1:
         return meant[0]
     given = ", ".join(f"{axis}={value!r}" for axis, value in wanted.items())
@@ -60,7 +62,7 @@ def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> 
     )
 
 
-def same(of_cell: Any, value: Any) -> bool:
+def equals_cell_value(of_cell: Any, value: Any) -> bool:
     """Whether a cell's value equals the wanted one, allowing for JSON's lists and for a class file in another
     folder.
     """

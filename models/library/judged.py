@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
-from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.envs.core.reading import read_json
 from menagerie.models.judges.options import FormName, JudgeOptions
 from menagerie.models.judges.questions import VERSION
@@ -163,7 +163,7 @@ def kind_of_hugging_face(folder: Path) -> str:
         return ""
 
 
-@quiet()
+@silence_loggers()
 def kind_on_hub(name: str) -> str:
     """The `model_type` of a model on the hub; empty if it can't be loaded."""
     try:

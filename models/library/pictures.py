@@ -25,13 +25,13 @@ FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w
 
 def frame_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
     """Convert images in any of `FORMS` and frame them for a tower; raises if there are none, or for another form."""
-    pictures = [frame(picture_of(image), framing) for image in separate(images)]
+    pictures = [frame(picture_of(image), framing) for image in separate_images(images)]
     if not pictures:
         raise UserError(f"no images; give {FORMS}")
     return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
 
 
-def separate(images: Any) -> Sequence[Any]:
+def separate_images(images: Any) -> Sequence[Any]:
     """Make a list from one image, a batch or a list of images."""
     if isinstance(images, str | Path | Image.Image):
         return [images]

@@ -66,14 +66,16 @@ class ClassReader:
         found = set()
         for node in nodes:
             fits = (
-                {} if node.startswith("no ") else {name: k for k, name in enumerate(self.animals) if ends(node, name)}
+                {}
+                if node.startswith("no ")
+                else {name: k for k, name in enumerate(self.animals) if ends_with_animal(node, name)}
             )
             if fits:
                 found.add(fits[max(fits, key=len)])
         return found
 
 
-def ends(phrase: str, animal: str) -> bool:
+def ends_with_animal(phrase: str, animal: str) -> bool:
     """Whether a noun phrase ends with an animal: "red cat" and "two red cats" end with "cat"."""
     return f" {phrase}".endswith((f" {animal}", f" {plural(animal)}"))
 

@@ -116,7 +116,7 @@ class FILIPScorer(CLIPScorer):
         if not self.config.symmetric:
             sides = Sides(sides.by_words, sides.by_words)
         if self.config.negatives:
-            return few_negatives(Sides(*(scale * side for side in sides)), targets, self.config.negatives)
+            return loss_with_few_negatives(Sides(*(scale * side for side in sides)), targets, self.config.negatives)
         by_image, _ = contrastive_losses(sides.by_patches, scale, targets)
         _, by_text = contrastive_losses(sides.by_words, scale, targets)
         return (by_image + by_text) / 2
@@ -135,7 +135,7 @@ class FILIPScorer(CLIPScorer):
         return Layer(images.take_along_dim(chosen[..., None], dim=1), texts.present)
 
 
-def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
+def loss_with_few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
     """InfoNCE of each image's own text against `count` wrong texts, and of that text's image against `count` wrong
     images."""
     texts, images = draw_wrong_texts(targets, count), draw_wrong_images(targets, count)

@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce, negative_pairs
-from menagerie.models.networks.words import TokenBatch, all_pairs, pick_rows, reader_of, some_pairs
+from menagerie.models.networks.words import TokenBatch, all_pairs, pick_rows, reader_of, score_columns
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
@@ -133,10 +133,10 @@ class FusionScorer(Scorer):
             return self.whole_loss(all_pairs(self.score, images, texts, n, m), targets)
         by_image, by_text = draw_wrong_texts(targets, count, likeness), draw_wrong_images(targets, count, likeness)
         own = torch.arange(n, device=by_image.number.device)[:, None]
-        scores = some_pairs(self.score, images, texts, torch.cat([own, by_image.number], dim=1))
+        scores = score_columns(self.score, images, texts, torch.cat([own, by_image.number], dim=1))
         of_texts = pick_rows(images, by_text.number.flatten())
         again = own.expand_as(by_text.number).reshape(-1, 1)
-        others = some_pairs(self.score, of_texts, texts, again).reshape(by_text.number.shape)
+        others = score_columns(self.score, of_texts, texts, again).reshape(by_text.number.shape)
         if self.config.objective == "infonce":
             own_text = info_nce(scores[:, 0], scores[:, 1:], by_image.usable)
             return (own_text + info_nce(scores[:, 0], others, by_text.usable)) / 2

@@ -66,7 +66,7 @@ def all_pairs(
     return torch.cat(rows)
 
 
-def some_pairs(
+def score_columns(
     score: GroupScore, images: Tensors, texts: Tensors, columns: Int64[Tensor, "n c"]
 ) -> Float[Tensor, "n c"]:
     """Score each image with c texts of its own, whose numbers are in `columns`."""

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.models.towers import paired
 from menagerie.models.towers.attention import with_fewer_copies
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig, file_and_tag
@@ -106,7 +106,7 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     loaded = bool(config.pretrained and config.load)
     try:
         given = file_and_tag(config.pretrained)[0] if loaded and not pair else ""
-        with quiet(), readable_weights(given) as weights:  # it warns about models without weights
+        with silence_loggers(), readable_weights(given) as weights:  # it warns about models without weights
             own = timm_side(config.architecture, weights)
             model = open_clip.create_model(
                 config.architecture,

@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.pixels import Framing, Statistics
 from menagerie.models.towers.towers import ImageTower, TextTower, Towers
@@ -107,7 +107,7 @@ class ModelParts(NamedTuple):
     """Settings of the model's image processor."""
 
 
-@quiet()
+@silence_loggers()
 def load_parts(name: str) -> ModelParts:
     """Load model, tokenizer and image processor from a folder or a name on the hub; no code found there is run."""
     try:

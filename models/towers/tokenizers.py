@@ -14,7 +14,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.generators.captions.phrases import plain_word, suggest_nearest
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 
@@ -136,7 +136,7 @@ class HFTokenizer:
 
 
 @cache
-@quiet()
+@silence_loggers()
 def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
     """The tokenizer of an open_clip architecture, or CLIP's for ""; cached, because reading its table takes 0.1 s."""
     import open_clip
@@ -145,7 +145,7 @@ def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
 
 
 @cache
-@quiet()
+@silence_loggers()
 def hugging_face_tokenizer(name: str) -> Any:
     """Load a tokenizer from the local cache, from a folder, or from the hub if it can be reached."""
     try:

@@ -92,7 +92,7 @@ def put_on_device(data: Captioned, device: torch.device, workers: int, size: int
     return DeviceImages(pixels, last)
 
 
-def room_on(device: torch.device, share: float) -> int:
+def free_memory_share(device: torch.device, share: float) -> int:
     """Return a share of a GPU's free memory, in bytes; 0 on a CPU, where images are in memory anyway."""
     if device.type != "cuda":
         return 0

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.machine import ENDED, FULL, free_shared
+from menagerie.envs.core.machine import ENDED, FULL, free_shared_memory
 from menagerie.envs.core.processes import end_with_parent, keep_sockets_short, serve
 from menagerie.models.texts import Tensors, leaves
 
@@ -29,7 +29,7 @@ class SharedMemoryFeed(Dataset):
         batch = self.feed[step]
         sizes = [part.numel() * part.element_size() for part in leaves(batch) if isinstance(part, Tensor)]
         need = sum(sizes) * self.processes  # the other processes may need as much at the same time
-        return batch if free_shared() >= need else f"{need} bytes are needed at once, but {FULL}"
+        return batch if free_shared_memory() >= need else f"{need} bytes are needed at once, but {FULL}"
 
 
 def start_loader(number: int) -> None:

@@ -67,8 +67,8 @@ def train_scorer(
     `recipe.compile` may a resumed run differ, by rounding, because it compiles for another first batch.
 
     `history` gets every step once; its latest losses are read every `CHECK_EVERY` steps, at the end and whenever a
-    state is saved. With `ranks`, the other processes take each step together with this one, by `follow`; the caller
-    tells them of the end.
+    state is saved. With `ranks`, the other processes take each step together with this one, by `join_training`; the
+    caller tells them of the end.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
@@ -114,7 +114,7 @@ def reference_items(size: int, count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed_of(seed, "references")).choice(size, count, replace=size < count)
 
 
-def follow(
+def join_training(
     scorer: Scorer,
     data: Captioned,
     recipe: Recipe,

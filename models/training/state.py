@@ -141,7 +141,7 @@ def load_state(
 def write_state(file: StateFile, state: dict[str, Any]) -> None:
     """Write a state under its run's name, whole or not at all."""
     with whole_file(file.path) as temporary, temporary.open("wb") as opened:
-        noted = NotedErrors(opened)
+        noted = ErrorNotingFile(opened)
         try:
             torch.save(state | {"run": file.run}, noted)
         except (OSError, RuntimeError):  # for a full disk, torch reports an unexpected position
@@ -173,7 +173,7 @@ def copy_state(source: StateFile, target: StateFile) -> None:
         write_state(target, state)
 
 
-class NotedErrors:
+class ErrorNotingFile:
     """A file for torch to write to; keeps system errors of failed writes, which torch doesn't report."""
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -199,7 +199,7 @@ def parse_value(line: str, name: str, text: str, types: Mapping[str, type]) -> A
     return value
 
 
-def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
+def can_matter(spec: ScorerSpec, line: str, kind: str) -> bool:
     """Whether to train a row on splits of a kind: whether it can change something there, or is the unchanged model."""
     names, recipe = parse_line(spec, line).keys(), kinds()[kind]
     trained_with = {

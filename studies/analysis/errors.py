@@ -98,7 +98,7 @@ def cluster_sums(source: TestedCell) -> pd.DataFrame:
 
 
 @cache
-def breakdown(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
+def breakdown_rows(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
     """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
 
     Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals`, NaN for too few `clusters`,
@@ -178,7 +178,7 @@ class ErrorExample(NamedTuple):
     score_negative: str
 
 
-class Surest(NamedTuple):
+class SurestRecords(NamedTuple):
     """The records with the widest margins, widest first."""
 
     wrong: list[ErrorExample]
@@ -186,7 +186,7 @@ class Surest(NamedTuple):
 
 
 @cache  # a finished cell doesn't change
-def surest(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> Surest:
+def surest_records(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> SurestRecords:
     """Return a cell's records with the widest margins in these tests, from as many different animal pairs as
     possible."""
     frame = read_predictions(source.folder)
@@ -196,7 +196,7 @@ def surest(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> Su
         for sign in (-1, 1)
     ]
     uris = scene_uris(source, pd.concat(chosen)["scene"].tolist())
-    return Surest(*([to_example(row, uris) for row in part.itertuples()] for part in chosen))
+    return SurestRecords(*([to_example(row, uris) for row in part.itertuples()] for part in chosen))
 
 
 def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:

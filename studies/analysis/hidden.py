@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from menagerie.generators.captions.contents import exchanged
+from menagerie.generators.captions.contents import exchanged_objects
 
 BINS = {0.02: "hidden by up to 2 %", 0.1: "2 to 10 %", 0.25: "10 to 25 %", 0.5: "25 to 50 %", 1.0: "50 % or more"}
 """Upper ends of the bins of hidden shares, each with the name of its bin."""
@@ -24,7 +24,7 @@ def hidden_bins(split: Path) -> dict[str, str]:
             continue
         shares = pictures.hidden(name, range(len(records)))
         for scene, row in zip(records.scenes, shares, strict=True):
-            if len(scene.objects) > 1 and not np.isnan(most := row[list(exchanged(scene))].max()):
+            if len(scene.objects) > 1 and not np.isnan(most := row[list(exchanged_objects(scene))].max()):
                 found[scene.key] = bin_of(float(most))
     return found
 

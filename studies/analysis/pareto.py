@@ -30,7 +30,7 @@ class Axis(NamedTuple):
     least: int
     most: int
 
-    def saved(self, images: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    def saved_share(self, images: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
         """Return the position of `images` on a logarithmic axis: 0 for the most images, 1 for the fewest."""
         return 1 - np.log(images / self.least) / math.log(self.most / self.least)
 
@@ -45,7 +45,7 @@ class Bound(NamedTuple):
         return f"> {self.images}" if self.censored else str(self.images)
 
 
-def front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
+def pareto_front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
     """Return the indices of the settings on the Pareto front, the cheapest first: no other setting has as few images
     (or as low a cost) and as high accuracy."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
@@ -63,7 +63,7 @@ def hypervolume(
     """Return the share of the plane that the settings dominate. The reference point (0) is the most images and chance;
     1 is 100 % with the fewest images. The axis of images is logarithmic."""
     order = np.argsort(images, kind="stable")
-    saved = np.clip(axis.saved(images[order]), 0, 1)
+    saved = np.clip(axis.saved_share(images[order]), 0, 1)
     heights = np.clip((accuracy[..., order] - CHANCE) / (1 - CHANCE), 0, 1)
     best = np.maximum.accumulate(heights, axis=-1)  # more images never make it worse
     widths = saved - np.append(saved[1:], 0.0)

@@ -59,12 +59,12 @@ def correlation(
     low = high = p = np.nan
     if kinds >= FEWEST and np.isfinite(value):
         drawn = np.random.default_rng(seed).multinomial(kinds, [1 / kinds] * kinds, RESAMPLES)
-        low, high, p = student(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
+        low, high, p = student_interval(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
         p = permutation_p(x, y, number, own, seed) if np.isnan(p) else p
     return Correlation(value, low, high, p, len(x), kinds)
 
 
-def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
+def student_interval(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
     """Return interval and p by Student's t on Fisher's scale, because quantiles of few clusters' draws would be too
     narrow; NaN if draws have no spread."""
     from scipy.stats import t

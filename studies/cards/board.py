@@ -8,7 +8,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import interval_text, markdown_table
-from menagerie.studies.cards.verify import Verified, verify_card
+from menagerie.studies.cards.verify import VerifiedCard, verify_card
 
 HEADER = (
     "model",
@@ -28,7 +28,7 @@ def write_board(cards: Sequence[Path], out: Path) -> None:
     keys = [(each.card.benchmark.name, each.card.model.weights) for each in found]
     if again := next((each for each, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
         raise UserError(f"{again.path}: there is another card of the same weights on {again.card.benchmark.name}")
-    write_text(out, "\n".join([*INTRODUCTION, *of_benchmarks(found, out.parent)]) + "\n")
+    write_text(out, "\n".join([*INTRODUCTION, *benchmark_lines(found, out.parent)]) + "\n")
 
 
 INTRODUCTION = (
@@ -41,7 +41,7 @@ INTRODUCTION = (
 )
 
 
-def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
+def benchmark_lines(found: Sequence[VerifiedCard], folder: Path) -> Iterator[str]:
     """Yield the lines of each benchmark that has a card."""
     for name in FROZEN:
         if mine := [each for each in found if each.card.benchmark.name == name]:
@@ -55,7 +55,7 @@ def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
             yield from markdown_table(HEADER, [board_row(each, folder) for each in mine])
 
 
-def board_row(found: Verified, folder: Path) -> list[str]:
+def board_row(found: VerifiedCard, folder: Path) -> list[str]:
     """Return a model's row; it has a note if its numbers weren't recomputed from scores."""
     card = found.card
     swaps, every = card.means

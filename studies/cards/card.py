@@ -23,7 +23,7 @@ from menagerie.studies.cards.scores import read_scores, record_results
 FORM = 1  # of cards
 
 
-class OfBenchmark(msgspec.Struct, forbid_unknown_fields=True):
+class CardBenchmark(msgspec.Struct, forbid_unknown_fields=True):
     """The benchmark of a card."""
 
     name: str
@@ -32,7 +32,7 @@ class OfBenchmark(msgspec.Struct, forbid_unknown_fields=True):
     resolution: int
 
 
-class OfAnswers(msgspec.Struct, forbid_unknown_fields=True):
+class CardAnswers(msgspec.Struct, forbid_unknown_fields=True):
     """Counts of a judge's answers, a model that answers questions."""
 
     items: int
@@ -45,7 +45,7 @@ class OfAnswers(msgspec.Struct, forbid_unknown_fields=True):
         return f"{self.undecided} of {self.items} items without a verdict"
 
 
-class OfTest(msgspec.Struct, forbid_unknown_fields=True):
+class CardTest(msgspec.Struct, forbid_unknown_fields=True):
     """How much of a test a model's training had."""
 
     test: str
@@ -56,7 +56,7 @@ class OfTest(msgspec.Struct, forbid_unknown_fields=True):
     unseen."""
 
 
-class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class CardModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The model of a card."""
 
     name: str
@@ -67,9 +67,9 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The training data and steps, if a study here trained the model; else empty."""
     unread: int
     """Number of texts that are longer than the model reads."""
-    answers: OfAnswers | None = None
+    answers: CardAnswers | None = None
     """Only for judges."""
-    had: list[OfTest] = []
+    had: list[CardTest] = []
     """How much of each test training had."""
 
     @property
@@ -85,7 +85,7 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return four_way_rules(self.answers is None or self.answers.compares_images)
 
 
-class OfProgram(msgspec.Struct, forbid_unknown_fields=True):
+class CardProgram(msgspec.Struct, forbid_unknown_fields=True):
     """The program that made a card."""
 
     version: str
@@ -104,22 +104,22 @@ class Card(msgspec.Struct, forbid_unknown_fields=True):
     """The content of a card."""
 
     form: int
-    benchmark: OfBenchmark
-    model: OfModel
-    program: OfProgram
+    benchmark: CardBenchmark
+    model: CardModel
+    program: CardProgram
     date: str
     means: list[Number]
     tests: list[Number]
     predictions: Predictions
 
 
-def benchmark_of(frozen: Frozen) -> OfBenchmark:
+def benchmark_of(frozen: Frozen) -> CardBenchmark:
     """Return a card's entry on a benchmark."""
-    return OfBenchmark(frozen.name, frozen.version, frozen.digest, frozen.resolution)
+    return CardBenchmark(frozen.name, frozen.version, frozen.digest, frozen.resolution)
 
 
 def write_card(
-    folder: Path, name: str, scores: Path, frozen: Frozen, model: OfModel, program: OfProgram, date: str
+    folder: Path, name: str, scores: Path, frozen: Frozen, model: CardModel, program: CardProgram, date: str
 ) -> Path:
     """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the .json file."""
     copy = folder / f"{name}.csv"

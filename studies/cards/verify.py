@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import file_name
 from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import check_digest
-from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.frozen.benchmark import load_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import Card, benchmark_of, page_of, read_card
 from menagerie.studies.cards.numbers import MEANS, Number, compute_numbers
@@ -21,7 +21,7 @@ from menagerie.studies.cards.scores import read_scores, record_results, scenes_d
 NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps differently on another machine
 
 
-class Verified(NamedTuple):
+class VerifiedCard(NamedTuple):
     """A verified card."""
 
     path: Path
@@ -30,7 +30,7 @@ class Verified(NamedTuple):
     """Whether the card's numbers were recomputed from the scores beside it."""
 
 
-def verify_card(path: Path) -> Verified:
+def verify_card(path: Path) -> VerifiedCard:
     """Verify a card; raises `UserError` for the first error in it."""
     if path.suffix != ".json":
         raise UserError(f"{path} is not a card: give the .json file, which has the seal")
@@ -46,14 +46,14 @@ def verify_card(path: Path) -> Verified:
     scores = path.with_name(name)
     if there := scores.exists():
         check_card_numbers(path, card, scores)
-    return Verified(path, card, there)
+    return VerifiedCard(path, card, there)
 
 
 def check_card_benchmark(path: Path, card: Card) -> None:
     """Raise unless this program has the card's benchmark with the same version, resolution and digest."""
     name = card.benchmark.name
     try:
-        ours = benchmark_of(frozen(choose("frozen benchmark", name, FROZEN)))
+        ours = benchmark_of(load_frozen(choose("frozen benchmark", name, FROZEN)))
     except UserError as error:
         raise error.at(path) from error
     for part in ("version", "resolution", "digest"):
@@ -79,7 +79,7 @@ def check_card_numbers(path: Path, card: Card, scores: Path) -> None:
     """Raise unless the file `scores` is the card's, has the benchmark's records, and gives the card's numbers."""
     check_digest(scores, card.predictions.digest)
     items = read_scores(scores)
-    if scenes_digest(items) != frozen(card.benchmark.name).parts.scenes:
+    if scenes_digest(items) != load_frozen(card.benchmark.name).parts.scenes:
         raise UserError(f"{scores} has scores of other records than {card.benchmark.name}")
     answers = card.model.answers
     if answers and answers.items != len(items):

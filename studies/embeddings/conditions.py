@@ -102,7 +102,7 @@ def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> It
     `lacking` has the reasons why conditions can't be tested, by condition.
     """
     asked = [part for part in PARTS if part.condition not in lacking]
-    holds = {part: holds_in(scores, part, axes) for part in asked}
+    holds = {part: scenes_in_which_holds(scores, part, axes) for part in asked}
     for part in asked:
         yield ConditionResult(part.condition, part.name, "holds", Measured(holds[part].mean(), chance_of_parts([part])))
         yield ConditionResult(part.condition, part.name, "margin", Measured(mean_margin(scores, part), 0.0))
@@ -120,7 +120,7 @@ def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> It
         yield ConditionResult(ALL, INDEPENDENT, "holds", Measured(prod(shares.values()), None))
 
 
-def holds_in(scores: Scores, part: ConditionPart, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
+def scenes_in_which_holds(scores: Scores, part: ConditionPart, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
     """Return in which scenes a part holds. With a tie between two scores it doesn't."""
     found = np.all([scores[one] > scores[other] for one, other in part.above], 0)
     if part.counterfactual == SWAP:

@@ -28,7 +28,7 @@ class Edits(NamedTuple):
     """Moved by the mean embeddings of textures in their places, over all animals."""
 
 
-def edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
+def measure_edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
     """Measure how often edits change which caption is preferred. For both objects an edit adds omega_target -
     omega_source to an embedding z, where omega is the mean embedding of a composition or of a texture in a place, over
     scenes of other pairs of animals.

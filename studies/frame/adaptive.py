@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Start
 
@@ -23,11 +23,11 @@ class Course(NamedTuple):
     """The state of an adaptive part of a plan."""
 
     chosen: Any
-    """The choice that `successive_halving` ended with; None until then, and from `until_flat`."""
+    """The choice that `successive_halving` ended with; None until then, and from `raise_until_flat`."""
     arms: list[Arm]
     """All arms of the plan so far, finished ones too, each once."""
     means: tuple[float, ...] = ()
-    """From `until_flat`: the mean accuracy on validation, for each budget whose arms all have one."""
+    """From `raise_until_flat`: the mean accuracy on validation, for each budget whose arms all have one."""
     waiting: bool = False
     """Whether further arms may be added once those of the plan so far have ended."""
     stopped: bool = False
@@ -47,7 +47,7 @@ class Course(NamedTuple):
 
 
 def successive_halving(
-    known: Known, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
+    known: KnownResults, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
 ) -> Course:
     """Plan successive halving (Jamieson & Talwalkar 2016). After each budget the better half of the choices (rounded
     up; of equal ones the earlier) goes on, until one is left. If budgets end before that, the best remaining one is
@@ -68,8 +68,8 @@ def successive_halving(
     return Course(left[0], arms)
 
 
-def until_flat(
-    known: Known, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
+def raise_until_flat(
+    known: KnownResults, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
 ) -> Course:
     """Plan rising budgets. Each is added when all arms of the one before have ended. Stop if the last `patience`
     budgets raised the mean accuracy by at most `rise`, unless the model is at chance."""
@@ -86,7 +86,7 @@ def until_flat(
     return Course(None, arms, tuple(means))
 
 
-def all_scores(known: Known, arms: Iterable[Arm]) -> list[float] | None:
+def all_scores(known: KnownResults, arms: Iterable[Arm]) -> list[float] | None:
     """Return each arm's accuracy on validation; None until all have one."""
     scores = [known.score(arm) for arm in arms]
     return None if None in scores else [score for score in scores if score is not None]
@@ -102,7 +102,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
     return max(means[-patience:]) <= max(means[:-patience]) + rise
 
 
-class Imagined(Known):
+class InventedResults(KnownResults):
     """Invented results, in which accuracy rises with every step: then an adaptive plan trains the most arms."""
 
     owner = "imagined"
@@ -128,7 +128,7 @@ class Imagined(Known):
     def over(self, arm: Arm) -> bool:
         return arm.id in self.ended
 
-    def diverged(self, arm: Arm) -> bool:
+    def has_diverged(self, arm: Arm) -> bool:
         return False
 
     def weights(self, arm: Arm, name: str) -> Start | None:
@@ -138,12 +138,12 @@ class Imagined(Known):
 
 def is_adaptive(study: AnyStudy, arms: Sequence[Arm]) -> bool:
     """Whether a study may train fewer arms than `arms` (its `all_arms`), depending on results."""
-    return len({arm.id for arm in study.plan(Imagined())}) < len(arms)
+    return len({arm.id for arm in study.plan(InventedResults())}) < len(arms)
 
 
 def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
     """Return all arms that a study trains in the longest case, each once."""
-    known = Imagined()
+    known = InventedResults()
     while True:
         arms = {arm.id: arm for arm in study.plan(known)}
         if arms.keys() <= known.ended:

@@ -50,7 +50,7 @@ def as_column(value: Any) -> Any:
 
 
 @runtime_checkable
-class Known(Protocol):
+class KnownResults(Protocol):
     """What is known of arms while a study runs. A plan depends on nothing else."""
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
@@ -69,7 +69,7 @@ class Known(Protocol):
         """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet).
         `name` is the name of these weights in tables."""
 
-    def diverged(self, arm: Arm) -> bool:
+    def has_diverged(self, arm: Arm) -> bool:
         """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
 
     @property

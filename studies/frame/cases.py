@@ -16,11 +16,11 @@ from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.analysis.errors import (
     ErrorExample,
     TestedCell,
-    breakdown,
+    breakdown_rows,
     error_table,
     read_predictions,
     scene_uris,
-    surest,
+    surest_records,
 )
 from menagerie.studies.analysis.tables import to_csv, to_rows
 from menagerie.studies.analysis.words import wrap
@@ -67,7 +67,7 @@ def error_sections(part: Cases, out: Path) -> list[dict[str, Any]]:
         if arm.file:
             source = TestedCell(arm.cell.seed, part.records.folder(arm), arm.file)
             places.setdefault(label_values(arm.place, part.rows), []).append(source)
-    found = [breakdown(tuple(its)).assign(**dict(zip(part.rows, key, strict=True))) for key, its in places.items()]
+    found = [breakdown_rows(tuple(its)).assign(**dict(zip(part.rows, key, strict=True))) for key, its in places.items()]
     if found:
         whole = pd.concat(found, ignore_index=True)
         to_csv(out / "errors.csv", whole[[*part.rows, *(name for name in whole if name not in part.rows)]])
@@ -83,8 +83,8 @@ def error_section(part: Cases, places: Mapping[Key, Sequence[TestedCell]], at: i
     facts = [
         f"{n.replace('_', ' ')} {value_words(part, n, v)}" for n, v in zip(names, key, strict=True) if n != "model"
     ]
-    rows = error_table(breakdown(tuple(source for its in places.values() for source in its)), list(tests))
-    wrong, right = surest(first, tuple(tests))
+    rows = error_table(breakdown_rows(tuple(source for its in places.values() for source in its)), list(tests))
+    wrong, right = surest_records(first, tuple(tests))
     return {
         "model": value_words(part, "model", key[at]),
         "rows": to_rows(rows.rename(columns=tests)),

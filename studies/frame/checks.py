@@ -8,7 +8,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_option_folder
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.models.recipe import Recipe, negatives_of
@@ -79,7 +79,7 @@ def check_study(study: AnyStudy) -> None:
     check_page(study, arms)
     start_server(study.threads)
     # A machine from which jobs are submitted may have no GPU.
-    in_child(
+    call_in_child(
         check_machine,
         study.device if study.cluster.engine != "slurm" else "cpu",
         distinct_models(cells),
@@ -206,8 +206,8 @@ def check_graphs(study: SplitOptions) -> None:
 
 def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
     """Raise for a given option that tuned recipes, or those of papers, would replace."""
-    given = [item.name for item in fields(Recipe) if differ(study.recipe, preset.recipe, item.name)]
-    given += [name for name in ("architecture", "pretrained") if differ(study, preset, name)]
+    given = [item.name for item in fields(Recipe) if values_differ(study.recipe, preset.recipe, item.name)]
+    given += [name for name in ("architecture", "pretrained") if values_differ(study, preset, name)]
     # Models whose recipe is the study's own take these options.
     lost = [
         f"--{name.replace('_', '-')}" for name in given if all(name in replaced_options(study, m) for m in study.models)
@@ -216,7 +216,7 @@ def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
         spec = spec_of(model)
         config, plain = getattr(study.scorers, spec.flag), config_of_size(spec, study.scorers.size)
         before = getattr(preset.scorers, spec.flag, plain)
-        changed = [name for name in best.options if differ(config, before, name)]
+        changed = [name for name in best.options if values_differ(config, before, name)]
         lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
     if lost and study.pretrained and study.tuned in ("", PAPER_RECIPES):
         raise UserError(f"{lost[0]} is replaced by what each model's paper has with --pretrained weights; leave it out")
@@ -224,7 +224,7 @@ def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
         raise UserError(f"{lost[0]} is replaced by the recipes of --tuned {study.tuned}; add --tuned '' to set it")
 
 
-def differ(first: object, second: object, name: str) -> bool:
+def values_differ(first: object, second: object, name: str) -> bool:
     """Whether two configurations have different values of a field."""
     return bool(getattr(first, name) != getattr(second, name))
 
@@ -241,7 +241,7 @@ def check_files(study: SplitOptions, preset: SplitOptions) -> None:
     if not study.split:
         return
     names = {item.name for item in fields(study)} & {item.name for item in fields(study.recipe_given)} | {"resolution"}
-    given = sorted(name for name in names if differ(study, preset, name))
+    given = sorted(name for name in names if values_differ(study, preset, name))
     if given or study.base != preset.base:
         option = "recipe" if study.base != preset.base else given[0].replace("_", "-")
         raise UserError(f"--{option} changes nothing beside --split, whose files decide it; leave one of them out")

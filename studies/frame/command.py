@@ -57,7 +57,7 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
         return None
     preset, study = parse_study(presets, default, description, (COMPARE,) if trains else ())
     check_given(study, presets[preset])
-    study = study.settled()
+    study = study.fill_in()
     if (status := study.instead()) is not None:
         return status
     check_study(study)
@@ -72,7 +72,7 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
     from menagerie.studies.frame.run import run_study
     from menagerie.studies.runs.folder import run_folder
 
-    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.recorded(), changeable_options(study)) as out:
+    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.as_recorded(), changeable_options(study)) as out:
         run_study(study, out)
     return None
 

@@ -23,7 +23,7 @@ Found = Mapping[str, Mapping[Effect, Estimate]]
 """The effects for each model, or for each value of another label."""
 
 
-def whole_seeds(records: Records, value: Any, runs: int, by: str = "model") -> list[int]:
+def finished_seeds(records: Records, value: Any, runs: int, by: str = "model") -> list[int]:
     """List the seeds for which all runs of the design are finished, for a model or a value of another label."""
     seeds = [arm.cell.seed for arm, _ in records.results if arm.place[by] == value]
     return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
@@ -41,7 +41,7 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
     """
     runs, points, found = len(design(len(levels))), records.points, {}
     for value in records.labels(by) if len(points) else ():
-        part = points[(points[by] == value) & points["seed"].isin(whole_seeds(records, value, runs, by))]
+        part = points[(points[by] == value) & points["seed"].isin(finished_seeds(records, value, runs, by))]
         if not len(part):
             continue
         signs = {name: part[name].eq(as_column(both[1])) * 2 - 1 for name, both in levels.items()}
@@ -55,7 +55,7 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
     return found
 
 
-def helps(its: Estimate | None) -> int:
+def sign_of_effect(its: Estimate | None) -> int:
     """1 for an effect whose interval is above 0, -1 for one whose interval is below, else 0."""
     return {"confirmed": 1, "contradicted": -1}.get(judge_difference(its, 1), 0)
 
@@ -63,7 +63,7 @@ def helps(its: Estimate | None) -> int:
 @dataclass(frozen=True)
 class Effects(OwnFigure):
     """Every effect as a dot with its interval, main effects above pairs; a panel for each key of `found`. Effects whose
-    sign isn't certain (`helps`) are grey."""
+    sign isn't certain (`sign_of_effect`) are grey."""
 
     found: Found
     words: Mapping[Effect, str]
@@ -93,7 +93,9 @@ class Effects(OwnFigure):
             axis.axvline(0, color="0.4", linewidth=1)
             axis.axhline(sum(len(effect) == 1 for effect in self.words) - 0.5, color="0.8", linewidth=1)
             for row, effect in enumerate(self.words):
-                draw_dot(axis, of_model[effect], float(row), COLOURS[0] if helps(of_model[effect]) else "0.6", ())
+                draw_dot(
+                    axis, of_model[effect], float(row), COLOURS[0] if sign_of_effect(of_model[effect]) else "0.6", ()
+                )
         axes[0].set_yticks(range(len(self.words)), list(self.words.values()), parse_math=False)
         axes[0].set_ylim(len(self.words) - 0.4, -0.6)
         figure.supxlabel("effect in percentage points", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)

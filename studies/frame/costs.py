@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.identity import digest
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm
@@ -53,7 +53,7 @@ def quantity_text(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def noted_cost(arm: Arm) -> RunCost:
+def cost_in_labels(arm: Arm) -> RunCost:
     """Read a run's cost from the labels of its arm."""
     seconds = arm.labels["cpu_seconds"]
     return RunCost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
@@ -149,7 +149,7 @@ def model_size(cell: Cell) -> int:
     key = digest([cell.model, cell.files, str(cell.towers), cell.options])
     if key not in SIZES:
         start_server(cell.threads)
-        SIZES[key] = in_child(count_parameters, cell.model, cell.towers, cell.options)
+        SIZES[key] = call_in_child(count_parameters, cell.model, cell.towers, cell.options)
     return SIZES[key]
 
 

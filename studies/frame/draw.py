@@ -36,11 +36,11 @@ from menagerie.studies.frame.parts import (
     Cases,
     Curves,
     Facts,
-    Figured,
+    FigurePart,
+    FilePart,
     Heading,
     HeatMap,
     Lines,
-    Named,
     OwnFigure,
     Paragraph,
     Part,
@@ -61,7 +61,7 @@ OF_PART = re.compile(r"[\w.-]+\.(csv|tex)|figures/[\w.-]+\.(png|svg|csv)")
 def drop_former(parts: Iterable[Part], out: Path) -> None:
     """Delete the files of parts of the folder's earlier page that aren't among `parts`: tables of the earlier page
     would seem to be this one's."""
-    names = {name for part in parts if isinstance(part, Named) for name in part_files(part)}
+    names = {name for part in parts if isinstance(part, FilePart) for name in part_files(part)}
     listed = out / LISTED
     former = set(listed.read_text(errors="replace").splitlines()) if listed.exists() else set()
     for name in filter(OF_PART.fullmatch, former - names):
@@ -69,7 +69,7 @@ def drop_former(parts: Iterable[Part], out: Path) -> None:
     write_text(listed, "".join(f"{name}\n" for name in sorted(names)))
 
 
-def part_files(part: Named) -> list[str]:
+def part_files(part: FilePart) -> list[str]:
     """List the files in which a part's table or figure may be written, relative to the study's folder."""
     tables = [] if isinstance(part, FIGURES) else [f"{part.name}.{kind}" for kind in ("csv", "tex")]
     figures = [] if isinstance(part, TABLES) else [f"figures/{part.name}.{kind}" for kind in ("png", "svg", "csv")]
@@ -113,7 +113,7 @@ def _(part: Table, out: Path) -> dict[str, Any]:
     return table_content(part, out, frame, shaded=shaded, chances=sheet.chances, **content)
 
 
-def table_content(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
+def table_content(part: FilePart, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
     """Write a table as CSV and LaTeX; returns its content for the page."""
     to_csv(out / f"{part.name}.csv", separate_numbers(frame))
     latex = to_latex(frame, part.says.replace("`", ""))
@@ -127,7 +127,7 @@ DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Scatter: dr
 
 
 @write_page_part.register
-def _(part: Figured, out: Path) -> dict[str, Any]:
+def _(part: FigurePart, out: Path) -> dict[str, Any]:
     if not len(part.records.scores):
         return figure_content(part, out, None)
     return estimates_content(part, out, next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind)))
@@ -164,7 +164,7 @@ def _(part: OwnFigure, out: Path) -> dict[str, Any]:
     return figure_content(part, out, part.figure(), part.numbers())
 
 
-def estimates_content(part: Named, out: Path, drawn: DrawnFigure) -> dict[str, Any]:
+def estimates_content(part: FilePart, out: Path, drawn: DrawnFigure) -> dict[str, Any]:
     """Write a figure of estimates, and the estimates as CSV; returns its content for the page."""
     numbers = [
         dict(zip(drawn.names, key, strict=True)) | its._asdict()  # shares, as in results.csv
@@ -174,7 +174,7 @@ def estimates_content(part: Named, out: Path, drawn: DrawnFigure) -> dict[str, A
 
 
 def figure_content(
-    part: Named, out: Path, figure: Figure | None, numbers: Sequence[Mapping[str, Any]] = ()
+    part: FilePart, out: Path, figure: Figure | None, numbers: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """Write a figure as PNG and SVG, and its numbers as CSV; returns its content for the page. Without a figure that is
     a sentence that says so."""
@@ -187,7 +187,7 @@ def figure_content(
     return {"kind": "figure", **named_content(part), "uri": uri, "alt": part.says.replace("`", "") or part.name}
 
 
-def named_content(part: Named) -> dict[str, Any]:
+def named_content(part: FilePart) -> dict[str, Any]:
     """Return the content that all parts with files have: name, sentence, and the line behind which the part is
     hidden."""
     return {"name": part.name, "says": mark_up(part.says), "folded": mark_up(part.folded)}

@@ -101,19 +101,19 @@ def scoring_seconds(cells: Sequence[Cell], every: int, tests: Tests, costs: Cost
     return len(scored) * whole + look * sum(count_evaluations(cell.recipe, every) for cell in trained.values())
 
 
-class Kept(NamedTuple):
+class KeptStates(NamedTuple):
     """States of `--keep-states`, and the disk space that they take."""
 
     states: int
     bytes: int
 
 
-def count_kept(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int) -> Kept:
+def count_kept(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int) -> KeptStates:
     """Count the states that runs keep, if their weights take `weight_bytes` each. Steps that a run doesn't reach have
     no state."""
     lengths = {cell.id: cell.recipe.steps for cell in cells}.values()
     states = sum(step <= steps for steps in lengths for step in {*keep_states})
-    return Kept(states, states * weight_bytes)
+    return KeptStates(states, states * weight_bytes)
 
 
 def count_steps(cells: Sequence[Cell]) -> int:

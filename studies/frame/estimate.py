@@ -67,7 +67,7 @@ class Estimate(NamedTuple):
         return f"{100 * self.value:{'+' if self.signed else ''}.1f} [{self.bounds}]"
 
 
-def or_dash(its: Estimate | None) -> str:
+def estimate_or_dash(its: Estimate | None) -> str:
     """Return an estimate as text; a dash if there is none."""
     return DASH if its is None or math.isnan(its.value) else str(its)
 
@@ -125,7 +125,7 @@ def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[s
     if other == key or other not in groups:
         return None
     for one in (other, key):
-        must_differ(groups[one], one, by)
+        refuse_equal_keys(groups[one], one, by)
     of_pairs = [groups[one].groupby(list(CLUSTER), sort=False)["value"].agg(["sum", "count"]) for one in (other, key)]
     pairs = of_pairs[1].join(of_pairs[0].add_suffix("_before"), how="inner")
     before, after = (groups[one].merge(pairs, left_on=list(CLUSTER), right_index=True) for one in (other, key))
@@ -136,7 +136,7 @@ def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[s
     return after.assign(value=gained / after["count"])
 
 
-def must_differ(part: pd.DataFrame, key: Key, by: Sequence[str]) -> None:
+def refuse_equal_keys(part: pd.DataFrame, key: Key, by: Sequence[str]) -> None:
     """Raise if two records of a group have the same `KEY`."""
     if part.duplicated(list(KEY)).any():
         varied = [name for name in part if name not in {*KEY, *by, "animals", "value"} and part[name].nunique() > 1]
@@ -168,7 +168,7 @@ def interval(
 def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate | None:
     """Estimate a statistic of the means of several groups, over the seeds that all of them have; None if there is
     none."""
-    parts = of_common_seeds(parts)
+    parts = keep_common_seeds(parts)
     if not len(parts[0]):
         return None
     sums, counts, seeds, pairs = clusters(parts)
@@ -183,7 +183,7 @@ def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estima
     return Estimate(value, low, high, sum(map(len, parts)), fewest, len(each), deviation)
 
 
-def of_common_seeds(parts: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+def keep_common_seeds(parts: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
     """Keep the records of the seeds that all groups have."""
     common = set.intersection(*(set(part["seed"]) for part in parts))
     return [part[part["seed"].isin(common)] for part in parts]

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from menagerie.studies.analysis.pareto import front
+from menagerie.studies.analysis.pareto import pareto_front
 from menagerie.studies.analysis.words import CHANCES, TITLES, wrap
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.layout import TESTS, Key, keys, label_values, number_places, title, value_words
-from menagerie.studies.frame.parts import Figured, Front, Lines, RecordsPart, Scatter
+from menagerie.studies.frame.parts import FigurePart, Front, Lines, RecordsPart, Scatter
 from menagerie.studies.report.figures import CHANCE, MOST_TOGETHER, PALE, chance_line, legend_above, line_style
 
 WIDEST = 10.0  # inches, the width of a page; further panels go into another line
@@ -54,14 +54,14 @@ def heading(part: RecordsPart, names: Sequence[str], key: Key, width: int = 24) 
     return "\n".join(wrap(text, width) for text in texts)
 
 
-def panel_chance(part: Figured, panel: Mapping[str, Any]) -> float:
+def panel_chance(part: FigurePart, panel: Mapping[str, Any]) -> float:
     """Return chance in percent for a panel: that of its task, or of the only task of all records."""
     tasks = {*part.records.scores.task}
     task = panel.get("task", tasks.pop() if len(tasks) == 1 else "")
     return part.chances.get(task, CHANCES.get(task, 50.0))
 
 
-def panels_of(part: Figured, found: Values) -> list[Key]:
+def panels_of(part: FigurePart, found: Values) -> list[Key]:
     """List the panels that have a number, in the order of tables; all panels if none has."""
     every = keys(number_places(part.records), part.panels) or [()]
     filled = {key[: len(part.panels)] for key in found}
@@ -211,7 +211,7 @@ def draw_settings(axis: Axes, part: Scatter, points: Sequence[PlacedEstimate], j
     if not isinstance(part, Front):
         axis.plot(x, y, **marks)
         return
-    best = front(x, y)
+    best = pareto_front(x, y)
     if "marker" in style:
         axis.plot(x, y, **{**style, **RING})
     there = [k for k in best if points[k].key in judged]

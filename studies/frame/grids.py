@@ -16,7 +16,7 @@ from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
-from menagerie.studies.frame.arm import Arm, Known, as_column, label_text
+from menagerie.studies.frame.arm import Arm, KnownResults, as_column, label_text
 from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned_models
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Lines, Part, Sentence, Table
@@ -75,7 +75,7 @@ class Grid(SplitStudy):
 
         return KINDS[self.kind]
 
-    def plan(self, known: Known) -> Iterable[Arm]:
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
         return grid(self, **self.axes)
 
     def page(self, records: Records) -> Iterator[Part]:

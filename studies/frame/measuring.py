@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 
-class Shipped(NamedTuple):
+class SentMeasure(NamedTuple):
     """The form in which a measure is sent to other processes, without pickling its class."""
 
     place: str
@@ -28,7 +28,7 @@ class Shipped(NamedTuple):
     fields: dict[str, Any]
 
     @classmethod
-    def of(cls, measure: Measure) -> "Shipped":
+    def of(cls, measure: Measure) -> "SentMeasure":
         """Describe a measure in this form; raises for a class that other processes can't find."""
         kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
         if "<" in kind.__qualname__:  # <locals>
@@ -55,7 +55,7 @@ class Measuring(AnyJob):
     """The job of measuring a finished cell: after its last step, at states that were kept, or both."""
 
     of: Job
-    measures: tuple[Measure | Shipped, ...]
+    measures: tuple[Measure | SentMeasure, ...]
     at: tuple[int | None, ...] = END
 
     @cached_property
@@ -89,7 +89,7 @@ class Measuring(AnyJob):
 
     @cached_property
     def here(self) -> tuple[Measure, ...]:
-        return tuple(each.opened() if isinstance(each, Shipped) else each for each in self.measures)
+        return tuple(each.opened() if isinstance(each, SentMeasure) else each for each in self.measures)
 
     @property
     def states(self) -> list[int | None]:
@@ -119,7 +119,7 @@ class Measuring(AnyJob):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A class that can't be found there is an error only when the job runs.
-        return Measuring, (self.of, tuple(map(Shipped.of, self.here)), self.at), {"id": self.id, "name": self.name}
+        return Measuring, (self.of, tuple(map(SentMeasure.of, self.here)), self.at), {"id": self.id, "name": self.name}
 
 
 def scorer_after(job: Job, step: int | None) -> "Scorer":

@@ -32,7 +32,7 @@ from menagerie.studies.frame.draw import drop_former, write_page_part
 from menagerie.studies.frame.layout import OF_RECORDS, tests_in_order
 from menagerie.studies.frame.parts import (
     Curves,
-    Figured,
+    FigurePart,
     Heading,
     OwnFigure,
     Part,
@@ -47,7 +47,7 @@ from menagerie.studies.report.figures import model_label
 from menagerie.studies.report.pages import write_page
 from menagerie.studies.runs.cell import DIVERGED, Cell
 from menagerie.studies.runs.data import FRACTIONS, SplitData
-from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.folder import machines_of_runs
 from menagerie.studies.runs.results import reason_in
 from menagerie.studies.runs.split_file import SplitFile
 
@@ -89,7 +89,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
         untuned=untuned_models(study) if isinstance(study, SplitStudy) else [],
         config=shared_split_values(records) | reported_options(study) | varied_fields(records),
         remarks=study.notes(),
-        notes=where_it_ran(out, results),
+        notes=machines_of_runs(out, results),
         terms=TERMS,
         smoke=smoke_warning(steps_of_runs(records), records_in(results)),
     )
@@ -108,7 +108,7 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
     first pictures before the first heading."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
-    figures = [part for part in parts[:end] if isinstance(part, Figured | OwnFigure)]
+    figures = [part for part in parts[:end] if isinstance(part, FigurePart | OwnFigure)]
     pictures = [part for part in parts[:end] if isinstance(part, Pictures)]
     answer = [*sentences, *figures[:1], *pictures[:1]]
     return answer, [part for part in parts if all(part is not other for other in answer)]
@@ -144,7 +144,7 @@ def run_states(study: AnyStudy, records: Records) -> dict[str, Any]:
         "finished": len({arm.id for arm, _ in records.results}),
         "arms": len({arm.id for arm in records.arms}),
         "diverged": {
-            arm.name: reason_in(records.folder(arm), DIVERGED) for arm in records.arms if records.diverged(arm)
+            arm.name: reason_in(records.folder(arm), DIVERGED) for arm in records.arms if records.has_diverged(arm)
         },
         "meaning": intervals_meaning(trained, records) if trained else "",
     }
@@ -207,13 +207,13 @@ def reported_options(study: AnyStudy) -> dict[str, str]:
     """Return the configuration for the page, without the options that tuned recipes replace; the study's notes list
     these recipes."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
-    return {name: text for name, text in flatten_texts(asdict(study.recorded())).items() if name not in replaced}
+    return {name: text for name, text in flatten_texts(asdict(study.as_recorded())).items() if name not in replaced}
 
 
 def shared_split_values(records: Records) -> dict[str, str]:
     """Return the kind of all splits and the values that all their recipes share: `FRACTIONS`, and fields that differ
     from their defaults. Empty if kinds differ. The study's options override these."""
-    recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
+    recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if trains_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}
     texts, plain = [flatten_texts(asdict(recipe)) for recipe in recipes], flatten_texts(asdict(type(recipes[0])()))
@@ -226,7 +226,7 @@ def varied_fields(records: Records) -> dict[str, str]:
     """Return the fields of the training recipe in which runs of one model differ, with their values."""
     recipes: dict[str, dict[Recipe, None]] = {}  # each once, as there may be thousands of arms
     for arm in records.arms:
-        if is_on(arm, object):
+        if trains_on(arm, object):
             recipes.setdefault(arm.cell.model, {})[arm.cell.recipe] = None
     values: dict[str, dict[str, None]] = {}
     for of_model in recipes.values():
@@ -237,7 +237,7 @@ def varied_fields(records: Records) -> dict[str, str]:
     return {f"recipe.{name}": f"varies: {', '.join(found)}" for name, found in values.items()}
 
 
-def is_on(arm: Arm, kind: type) -> bool:
+def trains_on(arm: Arm, kind: type) -> bool:
     """Whether an arm is a training run on data of a kind."""
     return isinstance(arm.cell, Cell) and isinstance(arm.cell.data, kind)
 

@@ -59,7 +59,7 @@ class Facts(Part):
 
 
 @dataclass(frozen=True)
-class Named(Part):
+class FilePart(Part):
     """A part that has files of its own."""
 
     name: str
@@ -71,7 +71,7 @@ class Named(Part):
 
 
 @dataclass(frozen=True)
-class Rows(Named):
+class Rows(FilePart):
     """A table of given texts."""
 
     header: Sequence[str]
@@ -81,7 +81,7 @@ class Rows(Named):
 
 
 @dataclass(frozen=True)
-class OwnFigure(Named, ABC):
+class OwnFigure(FilePart, ABC):
     """A figure that a study draws itself. Import matplotlib only in `figure`, so that `--help` doesn't load it."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class OwnFigure(Named, ABC):
 
 
 @dataclass(frozen=True)
-class RecordsPart(Named):
+class RecordsPart(FilePart):
     """A part that shows records, arranged by their labels."""
 
     records: "Records"
@@ -123,7 +123,7 @@ class Table(RecordsPart):
 
 
 @dataclass(frozen=True)
-class Figured(RecordsPart):
+class FigurePart(RecordsPart):
     """A figure with a panel for each combination of the labels `panels`."""
 
     panels: Sequence[str] = field(default=("subset",), kw_only=True)
@@ -132,7 +132,7 @@ class Figured(RecordsPart):
 
 
 @dataclass(frozen=True)
-class Lines(Figured):
+class Lines(FigurePart):
     """Accuracy along `x`: a line for each value of `colour`, with the interval as a band."""
 
     x: str
@@ -154,7 +154,7 @@ class Lines(Figured):
 
 
 @dataclass(frozen=True)
-class Bars(Figured):
+class Bars(FigurePart):
     """A bar for each combination of the labels `rows`, with its number and the deviation of seeds. With three models or
     more the best is at the top."""
 
@@ -170,7 +170,7 @@ class Bars(Figured):
 
 
 @dataclass(frozen=True)
-class HeatMap(Figured):
+class HeatMap(FigurePart):
     """Accuracy by `x`, which goes to the right, and `y`, which goes upwards. Squares show the numbers and the deviation
     of seeds. The last of `panels` goes to the right, the others downwards: the layout of OC-CLIP's figure 2."""
 
@@ -180,7 +180,7 @@ class HeatMap(Figured):
 
 
 @dataclass(frozen=True)
-class Scatter(Figured):
+class Scatter(FigurePart):
     """Accuracy by a measured column: a point for each combination of the labels `points`."""
 
     x: str
@@ -211,7 +211,7 @@ class Picture(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pictures(Named):
+class Pictures(FilePart):
     """Images with their texts."""
 
     pictures: Sequence[Picture]
@@ -228,7 +228,7 @@ class Cases(RecordsPart):
 
 
 @dataclass(frozen=True)
-class Curves(Named):
+class Curves(FilePart):
     """Loss, validation, learning rate and speed by step. A page without it gets one, if kinds of runs are few."""
 
     records: "Records"
@@ -241,7 +241,7 @@ class Curves(Named):
 
 
 NAME = re.compile(r"[\w.-]+")
-TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # their files are in different folders
+TABLES, FIGURES = Rows | Table, FigurePart | OwnFigure  # their files are in different folders
 TAKEN = frozenset({"results", "errors"})  # names of other files of a study
 
 
@@ -250,7 +250,7 @@ def check_page_parts(parts: Iterable[Part]) -> list[Part]:
     the same files. A figure and a table may share a name."""
     found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
-        if isinstance(part, Named):
+        if isinstance(part, FilePart):
             kinds = [kind for kind, other in ((TABLES, FIGURES), (FIGURES, TABLES)) if not isinstance(part, other)]
             files = {(kind, part.name) for kind in kinds}
             if files & names or not NAME.fullmatch(part.name):

@@ -11,7 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import write_records
 from menagerie.models.cell_results import RESULT
-from menagerie.studies.frame.arm import Arm, Known, as_column
+from menagerie.studies.frame.arm import Arm, KnownResults, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
@@ -28,7 +28,7 @@ PAIRS = "test"  # narrows to pairs of subset and task
 
 
 @dataclass(frozen=True)
-class Records(Known):
+class Records(KnownResults):
     """The arms of a study in the order of its plan, with the results in their folders. `where` narrows them."""
 
     arms: tuple[Arm, ...]
@@ -36,7 +36,7 @@ class Records(Known):
     chosen: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     """The subsets and tasks to which these records are narrowed; empty: all."""
     groups: tuple[str, ...] = ()
-    """The tests of `regrouped`, in the order of tables."""
+    """The tests of `regroup`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
     """Maps an arm to the test of each of its scenes, by the scene's key; these replace the tests that its split
     names."""
@@ -58,7 +58,7 @@ class Records(Known):
     def folder(self, arm: Arm) -> Path:
         return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
-    def diverged(self, arm: Arm) -> bool:
+    def has_diverged(self, arm: Arm) -> bool:
         """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
         return (self.folder(arm) / DIVERGED).exists()
 
@@ -68,7 +68,7 @@ class Records(Known):
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""
-        return self.result(arm) is not None or self.diverged(arm) or bool(self.left_out(arm))
+        return self.result(arm) is not None or self.has_diverged(arm) or bool(self.left_out(arm))
 
     def result(self, arm: Arm) -> dict[str, Any] | None:
         """Return an arm's result, from `snapshot` if it is there; None if there is none yet."""
@@ -83,7 +83,7 @@ class Records(Known):
         """Return the accuracy (0 to 1) of a finished arm; 0 if it diverged, None while it has no result."""
         result = self.result(arm)
         if result is None:
-            return 0.0 if self.diverged(arm) else None
+            return 0.0 if self.has_diverged(arm) else None
         accuracy = result["subsets"].get(subset, {}).get(task, {}).get("accuracy")
         if accuracy is None:
             raise UserError(f"{arm.name} has no records of {subset}, {task}; give its split a {subset} subset")
@@ -130,7 +130,7 @@ class Records(Known):
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
         return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
 
-    def regrouped(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
+    def regroup(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
         """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene, by the
         scene's key.
 
@@ -143,7 +143,7 @@ class Records(Known):
         by the "text", "image" or "group" score, else 0. Only `points` and `estimates` change."""
         return replace(self.where(task="swap"), four_way_part=part)
 
-    def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
+    def with_labels(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
         """Return these records with further labels of each finished arm."""
         finished = {arm.id for arm, _ in self.results}
         arms = (a._replace(labels={**a.labels, **more(a, self)}) if a.id in finished else a for a in self.arms)
@@ -163,7 +163,7 @@ class Records(Known):
             for subset, tasks in result.get("subsets", {}).items()
             for task, numbers in tasks.items()
         ]
-        return self._narrowed(pd.DataFrame(rows))
+        return self._narrow(pd.DataFrame(rows))
 
     @cached_property
     def points(self) -> "pd.DataFrame":
@@ -175,10 +175,10 @@ class Records(Known):
 
         points = partial(four_way_scores, part=self.four_way_part) if self.four_way_part else points_in
         tested = [arm for arm, result in self.results if result.get("subsets")]
-        parts = [self._grouped(arm, self._narrowed(points(self.folder(arm)))).assign(**arm.place) for arm in tested]
+        parts = [self._regroup(arm, self._narrow(points(self.folder(arm)))).assign(**arm.place) for arm in tested]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
-    def measured(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
+    def rows_of(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
         """Return a measure's rows for all finished arms that were measured, with the arms' labels. `at` lists the steps
         of kept states, and None for the end of training; rows of states have the column "step".
 
@@ -194,8 +194,8 @@ class Records(Known):
             raise UserError(f"the measure {kind} has a column {min(twice)!r}, which is a label of runs; rename it")
         return pd.DataFrame([arm.place | row for arm, row in found])
 
-    def _grouped(self, arm: Arm, points: "pd.DataFrame") -> "pd.DataFrame":
-        """Give an arm's records the tests of `regrouped`, if there are any."""
+    def _regroup(self, arm: Arm, points: "pd.DataFrame") -> "pd.DataFrame":
+        """Give an arm's records the tests of `regroup`, if there are any."""
         if not self.group:
             return points
         tests = points["scene"].map(self.group(arm))
@@ -208,7 +208,7 @@ class Records(Known):
         found = points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count") if len(points) else points
         return found.reset_index(drop=not len(points))
 
-    def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+    def _narrow(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """Keep the rows of the chosen subsets and tasks."""
         for name, values in self.chosen if len(frame) else ():
             if name == PAIRS:

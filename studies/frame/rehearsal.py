@@ -47,7 +47,7 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
         try:
             for arm in arms:
                 write_invented(out, arm)
-            records = Rehearsed(arms, out, values=planned_values(arms), file=file).labelled(study.measures)
+            records = InventedRecords(arms, out, values=planned_values(arms), file=file).with_labels(study.measures)
         except Exception:  # costs of real runs may need what isn't here
             return
         try:
@@ -60,7 +60,7 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class Rehearsed(Records):
+class InventedRecords(Records):
     """Invented records. They print a warning for a value that no run has, for which real records would be empty, and
     refuse to compare with such a value."""
 
@@ -71,11 +71,11 @@ class Rehearsed(Records):
     printed: set[str] = field(default_factory=set, kw_only=True)
     """The warnings so far."""
 
-    def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Rehearsed":
+    def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "InventedRecords":
         for name, value in wanted.items():
             if value != () and (text := self.unknown(name, value)):  # a list of options may be empty
                 self.warn(text)
-        return cast(Rehearsed, super().where(keep, **wanted))
+        return cast(InventedRecords, super().where(keep, **wanted))
 
     def warn(self, text: str) -> None:
         """Print a warning once, with the line of the user's file from which this call comes."""

@@ -15,7 +15,7 @@ from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.models.kept_states import missing_steps
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Watched(Records):
+class WatchedRecords(Records):
     """The records that a plan reads; they note the arms whose missing results it requested."""
 
     requested: list[str] = field(default_factory=list, compare=False, repr=False)
 
     def result(self, arm: Arm) -> dict[str, Any] | None:
-        if (found := super().result(arm)) is None and not (self.diverged(arm) or self.left_out(arm)):
+        if (found := super().result(arm)) is None and not (self.has_diverged(arm) or self.left_out(arm)):
             self.requested.append(arm.id)
         return found
 
@@ -63,7 +63,7 @@ class Running:
         which may take long, is called again only when one of its arms has ended."""
         ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
         if self.planned is None or ended - self.ended:
-            known = Watched((), self.out)
+            known = WatchedRecords((), self.out)
             self.planned, self.ended = list(self.study.plan(known)), self.ended | ended
             self.grows = bool(known.requested)
         return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in self.planned)
@@ -75,7 +75,7 @@ class Running:
 
     def lacks_states(self, arm: Arm, records: Records) -> bool:
         """Whether a finished run lacks a state of `--keep-states`."""
-        if not isinstance(arm.cell, Cell) or records.diverged(arm):
+        if not isinstance(arm.cell, Cell) or records.has_diverged(arm):
             return False
         steps = (step for step in self.study.keep_states if step <= arm.cell.recipe.steps)
         return bool(missing_steps(records.folder(arm), steps))
@@ -129,7 +129,7 @@ class Running:
         begun = {arm.id for arm in arms}
 
         def follow(job: Any) -> list[Any]:
-            self.published(job)
+            self.publish_results(job)
             new = [arm for arm in self.waiting() if arm.id not in begun]
             begun.update(arm.id for arm in new)
             self.render(new)
@@ -151,9 +151,9 @@ class Running:
         self.render([arm for arm, _ in wanted])
         at = (None, *self.study.keep_states)
         jobs = [Measuring(self.job(arm), tuple(measures), at) for arm, measures in wanted]
-        run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
+        run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.publish_results)
 
-    def published(self, job: Any) -> None:
+    def publish_results(self, job: Any) -> None:
         """Write the tables, and the page too if writing pages has taken a small share of the time so far."""
         if not self.sparing(self.publish):
             self.study.tables(self.records())
@@ -161,7 +161,7 @@ class Running:
 
     def records(self) -> Records:
         """Return the records of all arms so far, with the columns that the study adds."""
-        return Records(self.arms(), self.out).labelled(self.study.measures)
+        return Records(self.arms(), self.out).with_labels(self.study.measures)
 
     def publish(self) -> Path:
         """Write tables and page from what is finished; returns the path of the page."""
@@ -228,7 +228,7 @@ class Trained(NamedTuple):
 class OneRun(SplitStudy):
     """One run of one model."""
 
-    def plan(self, known: Known) -> Iterator[Arm]:
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
         model, seed = self.models[0], self.seeds - 1
         yield self.of_file(model, seed, next(iter(self.files))) if self.split else self.at(model, seed)
 
@@ -268,7 +268,7 @@ def train(
 
     study = one_run_study(check_scorer(model), split, seed, dict(options or {}), settings)
     validate(study)
-    running, threads = Running(study.settled(), Path(out)), torch.get_num_threads()
+    running, threads = Running(study.fill_in(), Path(out)), torch.get_num_threads()
     check_states(running.study)
     running.render(running.arms())
     (arm,) = running.arms()
@@ -302,4 +302,4 @@ def one_run_study(
         choose(f"option of {model}", name, sorted(item.name for item in fields(spec_of(model).config)))
     given = {name: Path(value) if name == "store" else value for name, value in settings.items() if name in known}
     recipe = replace(study.recipe, **{name: value for name, value in settings.items() if name in training})
-    return replace(study, recipe=recipe, scorers=study.scorers.replaced(model, options), **given)
+    return replace(study, recipe=recipe, scorers=study.scorers.replace_options(model, options), **given)

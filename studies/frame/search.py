@@ -29,7 +29,7 @@ from menagerie.studies.frame.storage import hold_storage, open_storage
 from menagerie.studies.runs.differences import describe_differences
 
 if TYPE_CHECKING:
-    from menagerie.studies.frame.study import Arm, Known
+    from menagerie.studies.frame.study import Arm, KnownResults
 
 Params = Mapping[str, Any]
 # Attributes of a trial: its owner, the number for which it was drawn, and its position among the first points.
@@ -37,7 +37,7 @@ OWNER, NUMBER, FIRST = "owner", "number", "first point"
 SETTINGS = "settings"  # attribute of a search
 
 
-class Tried(NamedTuple):
+class TrialResult(NamedTuple):
     """The result of a trial's parameters so far."""
 
     arms: "Sequence[Arm]"
@@ -65,8 +65,8 @@ class Search:
     """The settings that decide results. A study in the storage with other settings is refused."""
 
     def follow(
-        self, known: "Known", storage: str, judge: Callable[[FrozenTrial], Tried]
-    ) -> list[tuple[FrozenTrial, Tried]]:
+        self, known: "KnownResults", storage: str, judge: Callable[[FrozenTrial], TrialResult]
+    ) -> list[tuple[FrozenTrial, TrialResult]]:
         """Write the results of trials that have ended, draw the trials that are due, and return all trials with their
         results.
 
@@ -74,9 +74,9 @@ class Search:
         ended, it writes nothing. `judge` returns a trial's result from its parameters and what is known. Trials of
         other owners have no arms, unless all their runs are here too.
         """
-        judged: dict[int, Tried] = {}
+        judged: dict[int, TrialResult] = {}
 
-        def tried(trial: FrozenTrial) -> Tried:
+        def tried(trial: FrozenTrial) -> TrialResult:
             return judged.get(trial.number) or judged.setdefault(trial.number, judge(trial))
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # it would log every trial
@@ -94,7 +94,7 @@ class Search:
                 drawn = self.draw_due(study, known.owner)
             return [(trial, result_here(trial, tried(trial), known.owner)) for trial in counting_trials(study)]
 
-    def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
+    def found(self, known: "KnownResults", storage: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
         try:
             return counting_trials(
@@ -107,7 +107,7 @@ class Search:
         """Whether all trials of the search have ended, on whatever machine."""
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
-    def abandon(self, known: "Known", storage: str) -> int:
+    def abandon(self, known: "KnownResults", storage: str) -> int:
         """Mark all running trials of other owners (folders) as failed, even if their commands still run; returns their
         number. The next command replaces them by new trials; one of the `first` parameters is repeated."""
         place = known.storage(storage)
@@ -173,14 +173,16 @@ class Search:
         if point is None:
             mine = [trial.number for trial in there if trial.user_attrs[OWNER] == owner]
             batch = set(mine[len(mine) - len(mine) % self.at_once :])
-            params = self.sampled([t for t in there if t.state.is_finished() and t.number not in batch], len(trials))
+            params = self.draw_parameters(
+                [t for t in there if t.state.is_finished() and t.number not in batch], len(trials)
+            )
         else:
             params, carried = self.first[point], carried | {FIRST: point}
         return create_trial(
             state=TrialState.RUNNING, params=dict(params), distributions=dict(self.space), user_attrs=carried
         )
 
-    def sampled(self, before: Sequence[FrozenTrial], number: int) -> Params:
+    def draw_parameters(self, before: Sequence[FrozenTrial], number: int) -> Params:
         """Draw parameters with the sampler, given only the trials `before`, in a temporary study."""
         study = optuna.create_study(directions=list(self.directions), sampler=self.sampler(number))
         study.add_trials(before)
@@ -202,10 +204,10 @@ def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenT
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
-def result_here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
+def result_here(trial: FrozenTrial, tried: TrialResult, owner: str) -> TrialResult:
     """Return the result of a trial. If another owner trains it and not all of its runs are here, the result has no
     arms, and the values that the storage has."""
     if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
         return tried
     pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
-    return Tried((), tuple(trial.values) if trial.values else None, pruned)
+    return TrialResult((), tuple(trial.values) if trial.values else None, pruned)

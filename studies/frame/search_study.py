@@ -68,7 +68,7 @@ class SearchStudy(SplitStudy):
         ignored = EXECUTION | self.growing()
         return {name: value for name, value in json_value(asdict(alone)).items() if name not in ignored}
 
-    def recorded(self) -> "SearchStudy":
+    def as_recorded(self) -> "SearchStudy":
         """Return the study as its folder and its page show it: without the password that the storage's URL may hold."""
         return replace(self, storage=without_passwords(self.storage))
 

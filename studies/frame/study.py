@@ -30,7 +30,7 @@ from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import cell_of, recipe_line
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
 from menagerie.studies.runs.cell import Cell
@@ -52,7 +52,7 @@ class AnyStudy(AnyOptions, ABC):
     """What the study's arms are called, in words."""
 
     @abstractmethod
-    def plan(self, known: Known) -> Iterable[Arm]:
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
         """Return all arms that follow from what is known, finished ones too, in the order of the results."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class AnyStudy(AnyOptions, ABC):
     def check_given(self, preset: "AnyStudy") -> None:
         """Raise for options that differ from their preset's but change nothing."""
 
-    def settled(self) -> "AnyStudy":
+    def fill_in(self) -> "AnyStudy":
         """Return the study with the settings of the split files that were given, if any."""
         return self
 
@@ -89,7 +89,7 @@ class AnyStudy(AnyOptions, ABC):
     def prepare(self, out: Path) -> "AnyStudy":
         """Prepare in the folder `out` what the plan needs; returns the study with it.
 
-        Options and plan were checked before. What was prepared isn't a setting: `recorded` leaves it out.
+        Options and plan were checked before. What was prepared isn't a setting: `as_recorded` leaves it out.
         """
         return self
 
@@ -117,7 +117,7 @@ class AnyStudy(AnyOptions, ABC):
         """Return why parts of the plan were left out, by their names; the exit status is then 1."""
         return {}
 
-    def recorded(self) -> "AnyStudy":
+    def as_recorded(self) -> "AnyStudy":
         """Return the study as its folder and its page record it: without passwords and without the work of
         `prepare`."""
         return self
@@ -144,21 +144,21 @@ class SplitStudy(SplitOptions, Study):
         its graphs, or one of `TOWERS`. Its value overrides what tuning chose. Raises `UserError` for a name that none
         of these has, or more than one.
         """
-        split, rest = self.parted(model, place)
+        split, rest = self.divide_place(model, place)
         recipe = self.split_of(seed, **split)
         further = tuple(name for name in split if name not in FRACTIONS)
         resolution = rest.get("resolution", self.resolution)
         data = SplitData(recipe, store_identity(self.store, recipe.world, resolution), further)
-        return Arm(self.varied(model, data, recipe.seed, rest), place)
+        return Arm(self.make_arm(model, data, recipe.seed, rest), place)
 
     def of_file(self, model: str, seed: int, data: SplitFile, **place: Any) -> Arm:
         """Return the run of a model on a split file; `place` as in `at`, without fields of the split."""
-        split, rest = self.parted(model, place)
+        split, rest = self.divide_place(model, place)
         if split:
             raise UserError(f"{min(split)} is decided by the file of --split; leave it out")
-        return Arm(self.varied(model, data, data.seed + seed, rest), data.axes | place, self.files[data])
+        return Arm(self.make_arm(model, data, data.seed + seed, rest), data.axes | place, self.files[data])
 
-    def parted(self, model: str, place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def divide_place(self, model: str, place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Split the values of a place into fields of the split's recipe and all others. Raises `UserError` for a name
         that is no field of anything, or a field of several."""
         split = {item.name for item in fields(self.recipe_given)}
@@ -185,7 +185,7 @@ class SplitStudy(SplitOptions, Study):
                     f"= {recipe.__name__}() in its class (docs/extending.md), or leave {name} out"
                 )
 
-    def varied(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
+    def make_arm(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
         """Make the training run of a model, with the values of `place` in its recipe, its options, its graphs and its
         towers."""
         spec = spec_of(model)
@@ -212,7 +212,7 @@ class SplitStudy(SplitOptions, Study):
         values |= {name: (values[name],) for name in values.keys() & self.growing()}
         return replace(self, base=recipe, **values)
 
-    def settled(self) -> "SplitStudy":
+    def fill_in(self) -> "SplitStudy":
         """Return the study in the world and the resolution of the split files that were given, if any."""
         if not self.split:
             return self

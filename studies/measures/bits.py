@@ -52,9 +52,9 @@ class Bits(ProbeMeasure):
 
     def read(self, scorer: "Scorer") -> Iterator[Row]:
         """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it."""
-        from menagerie.studies.measures.related import RelatedSplit, which_is_left
+        from menagerie.studies.measures.related import RelatedSplit, bits_about_left
 
-        kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probe_rows)
+        kind, probe = (RelatedSplit, bits_about_left) if self.relation else (None, probe_rows)
         left, right = self.opened(scorer, kind)
         axes, numbers = probe_axes(left)
         image, text = chosen_layers(scorer, self.layers)

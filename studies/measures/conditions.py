@@ -75,14 +75,14 @@ def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -
 
 def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
     """Return the named texts of a scene. Absent animals are the same for a scene, its swap and its mirror."""
-    from menagerie.generators.splits.probe_scenes import from_left, quartet
+    from menagerie.generators.splits.probe_scenes import objects_from_left, quartet
 
     number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
 
     def say(objects: tuple[Object, ...], *predicates: str, denied: tuple[Object, ...] = ()) -> Caption:
         return write_caption(Content(scene, objects, predicates, denied, number), template)
 
-    one, other = from_left(scene)
+    one, other = objects_from_left(scene)
     new_one, new_other = absent_pair(one, other, animals)
     swapped = one._replace(texture=other.texture), other._replace(texture=one.texture)
     joint = (LEFT,) * template.relation

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from menagerie.studies.embeddings.alignment import alignment, units
 from menagerie.studies.embeddings.axes import ProbeAxes
-from menagerie.studies.embeddings.edits import edits
+from menagerie.studies.embeddings.edits import measure_edits
 from menagerie.studies.embeddings.geometry import geometry
 from menagerie.studies.embeddings.measured import Measured, label_rows, no_number
 from menagerie.studies.frame.measure import Row
@@ -88,4 +88,4 @@ def geometry_rows(
     yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(of_images, of_texts, twice))
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
-    yield from label_rows(EDITED, EMBEDDING, MEAN, edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
+    yield from label_rows(EDITED, EMBEDDING, MEAN, measure_edits(images, axes, lambda moved: (moved * swapped).sum(-1)))

@@ -69,11 +69,11 @@ class ProbeMeasure(Measure):
 
 def probe_axes(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
     """Return the axes of a probe set, and the number of each scene's record, of shape (v, p, q)."""
-    from menagerie.generators.splits.probe_scenes import from_left
+    from menagerie.generators.splits.probe_scenes import objects_from_left
     from menagerie.studies.embeddings.axes import axes_of
 
     scenes = data.records.scenes
-    objects = list(map(from_left, scenes))
+    objects = list(map(objects_from_left, scenes))
     if any(len(both) != 2 for both in objects):
         raise UserError("probes need scenes of two objects side by side; make a probe set without a layout")
     animals, textures = (np.array([[getattr(it, name) for it in both] for both in objects]) for name in NAMES)

@@ -123,7 +123,7 @@ class Recognised(Records):
 
         kinds = [(arm, self.measure_of(arm)) for arm, _ in self.results]
         there = [(arm, kind) for arm, kind in kinds if (self.folder(arm) / FOLDER / kind.file()).exists()]
-        parts = [self._narrowed(recognition_rows(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
+        parts = [self._narrow(recognition_rows(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     @cached_property

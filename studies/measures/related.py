@@ -9,7 +9,7 @@ from menagerie.envs.scene import Scene
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.templates import TEMPLATES, Caption, content_of, write_caption
 from menagerie.generators.splits.probe import RIGHT_FIRST
-from menagerie.generators.splits.probe_scenes import from_left, mirror_probed
+from menagerie.generators.splits.probe_scenes import mirror_probed, objects_from_left
 from menagerie.models.library.pictures import FramedSplit
 from menagerie.studies.embeddings.axes import ProbeAxes
 from menagerie.studies.embeddings.bits import margin_bits
@@ -26,18 +26,18 @@ class RelatedSplit(FramedSplit):
     if the right object is mentioned first. In the false caption the objects are exchanged."""
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        return [self._stated(self.records.scenes[i]) for i in indices]
+        return [self._state_relation(self.records.scenes[i]) for i in indices]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        return [self._stated(mirror_probed(self.records.scenes[i])) for i in indices]
+        return [self._state_relation(mirror_probed(self.records.scenes[i])) for i in indices]
 
-    def _stated(self, scene: Scene) -> Caption:
-        objects = from_left(scene)[:: -1 if self.subset == RIGHT_FIRST else 1]
+    def _state_relation(self, scene: Scene) -> Caption:
+        objects = objects_from_left(scene)[:: -1 if self.subset == RIGHT_FIRST else 1]
         return write_caption(content_of(scene, 0, TEMPLATE, objects), TEMPLATE)
 
 
 @one_core
-def which_is_left(
+def bits_about_left(
     part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
     """Yield the bits that a layer holds about which object is left, and the share of scenes that probes tell rightly. A

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.studies.frame.adaptive import Course
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.costs import UNKNOWN, RunCost, noted_cost
+from menagerie.studies.frame.costs import UNKNOWN, RunCost, cost_in_labels
 from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 
@@ -64,7 +64,7 @@ class BudgetResult(NamedTuple):
     @property
     def cost(self) -> RunCost:
         """The cost of the first seed's run."""
-        return noted_cost(self.arms[0])
+        return cost_in_labels(self.arms[0])
 
     @property
     def texts(self) -> list[str]:
@@ -97,7 +97,7 @@ def parts(study: Any, records: Records, courses: Courses, judged: Mapping[str, S
     unseen = {"subset": tuple(dict.fromkeys(test for names in judged.values() for test in names)), "task": "swap"}
     lines = budget_lines(study, records, courses, unseen)
     points = [(line, point) for line in lines for point in line.points]
-    curves = with_runs_of([point for _, point in points], records).labelled(cost_labels)
+    curves = with_runs_of([point for _, point in points], records).with_labels(cost_labels)
     chosen = with_runs_of([line.best for line in lines if line.best], records)
     gaps = chosen.where(**unseen).estimates(("split", "model"), {"model": study.models[0]})
     names = "; ".join(f"{', '.join(f'`{test}`' for test in names)} ({split})" for split, names in judged.items())
@@ -158,7 +158,7 @@ def with_runs_of(points: Iterable[BudgetResult], records: Records) -> Records:
 
 def cost_labels(arm: Arm, records: Records) -> dict[str, Any]:
     """Return a run's costs as labels, along which figures place it."""
-    cost = noted_cost(arm)
+    cost = cost_in_labels(arm)
     return {FLOPS: cost.flops / 1e12, IMAGES: cost.images / 1000, SECONDS: cost.cpu_seconds}
 
 

@@ -14,7 +14,7 @@ from menagerie.studies.frame.claims import (
     outcomes_sentence,
     points_above,
 )
-from menagerie.studies.frame.contrasts import Effects, Found, Levels, contrasts, helps, whole_seeds
+from menagerie.studies.frame.contrasts import Effects, Found, Levels, contrasts, finished_seeds, sign_of_effect
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -98,9 +98,11 @@ def effects_sentence(model: str, found: Mapping[Effect, Estimate], levels: Level
         f"{what}: "
         + ", ".join(f"{effect_in_words((name,))} ({levels_in_words(name, levels)}) {main[name]}" for name in names)
         for what, sign in (("Raised by", 1), ("Lowered by", -1), ("Undecided", 0))
-        if (names := [name for name, its in main.items() if helps(its) == sign])
+        if (names := [name for name, its in main.items() if sign_of_effect(its) == sign])
     ]
-    pairs = [f"{effect_in_words(effect)} {its}" for effect, its in found.items() if len(effect) > 1 and helps(its)]
+    pairs = [
+        f"{effect_in_words(effect)} {its}" for effect, its in found.items() if len(effect) > 1 and sign_of_effect(its)
+    ]
     if len(main) > 1:
         said.append(f"Interactions of two factors: {', '.join(pairs) or 'none is clear'}")
     return f"{title_of(model)}: what changes accuracy on swaps, in percentage points. {'. '.join(said)}."
@@ -112,7 +114,7 @@ def accuracy_sentence(swaps: Records, model: str, enough: float) -> str:
     text = f"{title_of(model)} gets {percent_with_bounds(every)} of swaps right over all runs (chance is 50)"
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():
         text += f", and {percent_with_bounds(its)} with complete captions"
-        if helps(points_above(its, 0.5)) != 1:
+        if sign_of_effect(points_above(its, 0.5)) != 1:
             text += ". That isn't above chance, so effects say little"
         elif its.value < enough:
             text += f". Binding would be reliable from {enough:.0%} on"
@@ -191,7 +193,7 @@ def seeds_left_out(records: Records, levels: Levels) -> Iterable[str]:
     """Yield sentences on the seeds that are in no effect yet."""
     runs = len(design(len(levels)))
     for model in records.labels("model"):
-        lacking = set(records.labels("seed")) - set(whole_seeds(records, model, runs))
+        lacking = set(records.labels("seed")) - set(finished_seeds(records, model, runs))
         if lacking:
             listed = ", ".join(map(str, sorted(lacking)))
             yield f"Effects leave out seed {listed} of {title_of(model)}: not all its runs have a result."

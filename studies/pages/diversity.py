@@ -7,7 +7,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.coverage import round_coverage
 from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.claims import claims_section, outcomes_sentence
-from menagerie.studies.frame.estimate import Estimate, or_dash
+from menagerie.studies.frame.estimate import Estimate, estimate_or_dash
 from menagerie.studies.frame.parts import Heading, HeatMap, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, NAME
@@ -96,7 +96,8 @@ class DiversityPage(DiversityClaims):
             said = f"{images} images in place of {few} at {least:.0%} coverage {more}"
             if len(self.coverages) > 1:
                 wider = contrast([base, self.points(COMPOSITION, coverage=self.coverages[1])], gain, signed=True)
-                said += f"; {self.coverages[1]:.0%} coverage in place of {least:.0%} with {few} images {or_dash(wider)}"
+                said += f"; {self.coverages[1]:.0%} coverage in place of {least:.0%} with {few} images "
+                said += estimate_or_dash(wider)
             yield Sentence(f"Points gained on {COMPOSITION} in unseen compositions: {said}.")
 
     def robustness(self) -> Iterator[tuple[str, ...]]:
@@ -111,7 +112,7 @@ class DiversityPage(DiversityClaims):
                     one = [own[SEEN][k], own[UNSEEN][k]]
                     gaps[0] = contrast([*one, *base[SEEN], *base[UNSEEN]], effective_robustness(1), signed=True)
                     gaps[1] = contrast([base[UNSEEN][k], own[UNSEEN][k]], gain, signed=True)
-                yield name, f"{share:.0%}", *map(or_dash, (*levels, *gaps))
+                yield name, f"{share:.0%}", *map(estimate_or_dash, (*levels, *gaps))
 
     def information(self) -> Iterator[tuple[str, ...]]:
         """Yield a row for each coverage: textures of an animal, NMI, and accuracy on unseen compositions."""
@@ -119,7 +120,7 @@ class DiversityPage(DiversityClaims):
         for share in self.coverages:
             number = round_coverage(share, self.study.classes) / self.study.classes
             its = group_accuracy(self.points(COMPOSITION, coverage=share))
-            yield f"{share:.0%}", f"{number * textures:.3g}", f"{self.nmi(share):.3f}", or_dash(its)
+            yield f"{share:.0%}", f"{number * textures:.3g}", f"{self.nmi(share):.3f}", estimate_or_dash(its)
 
 
 ROBUSTNESS_COLUMNS = ("supervision", "coverage", SEEN, UNSEEN, "effective robustness", "relative robustness")

@@ -26,7 +26,7 @@ from menagerie.studies.pages.geometry_cells import (
     cells_with_predictors,
     correlate_predictors,
     correlation_outcome,
-    was_chosen_on,
+    measures_chosen_on,
 )
 from menagerie.studies.pages.geometry_conditions import ConditionRows, mean_percent
 from menagerie.studies.pages.geometry_figures import CellDots, TradeOff
@@ -65,10 +65,10 @@ class GeometryPage:
         images: tuple[str, int],
     ) -> None:
         """`place` is where in the grid all models are compared; `images` has world and side in pixels."""
-        self.geometry, conditions = map(records.measured, measures)
+        self.geometry, conditions = map(records.rows_of, measures)
         self.held = ConditionRows(conditions, place)
         every = cells_with_predictors(records, self.geometry)
-        old = np.array([was_chosen_on(*images, row) for row in every.to_dict("records")], bool)
+        old = np.array([measures_chosen_on(*images, row) for row in every.to_dict("records")], bool)
         self.cells, self.left_out = every[~old], int(old.sum())
         self.lacking = len(records.where(test=(TEST,)).scores) - len(every)
 

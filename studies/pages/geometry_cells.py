@@ -57,7 +57,7 @@ class TestedPredictor(NamedTuple):
     outcome: str
 
 
-def was_chosen_on(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
+def measures_chosen_on(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
     """Return whether the measures were chosen on a cell, among others."""
     if (world, resolution) != ("pug", 64) or cell["model"] not in CHOSEN_MODELS:
         return False

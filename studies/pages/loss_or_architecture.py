@@ -6,7 +6,7 @@ from typing import Any
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.adaptive import Course
 from menagerie.studies.frame.arm import Arm, label_text
-from menagerie.studies.frame.costs import noted_cost
+from menagerie.studies.frame.costs import cost_in_labels
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import FLOPS, STATES, WAITING, cost_labels
@@ -63,9 +63,9 @@ def parts(study: Any, records: Records, courses: Mapping[Key, Course], judged: M
             yield Rows("decomposition-otherwise", *all_effects_table(swaps, others, levels), says=OTHERWISE)
     yield Heading("By operations", BY_COST)
     runs = {arm.id for budgets in whole.values() for arms in budgets.values() for arm in arms}
-    curves = swaps.where(lambda arm: arm.id in runs).labelled(cost_labels)
+    curves = swaps.where(lambda arm: arm.id in runs).with_labels(cost_labels)
     if len(study.negatives) > 1:
-        curves = curves.labelled(loss_with_negatives)
+        curves = curves.with_labels(loss_with_negatives)
     look: dict[str, Any] = {"at": FLOPS, "colour": "loss", "stroke": "fusion", "log": True, "level": study.bar}
     if len(study.budgets) > 1:
         yield Lines("operations", curves, x="steps", panels=("split", "tokens"), **look)
@@ -118,7 +118,7 @@ def combination_table(study: Any, shown: Records) -> tuple[list[str], list[list[
     found |= {(*key, IMAGE_SCORE): its for key, its in four_way_items.items()}
     rows = []
     for key, (arm, result) in ordered_rows(study, shown).items():
-        cost = noted_cost(arm)
+        cost = cost_in_labels(arm)
         scores = {task: found.get((*key, task)) for task in TASKS}
         numbers = [
             DASH if its is None else str(its) if task in MEASURES else f"{100 * its.value:.1f}"

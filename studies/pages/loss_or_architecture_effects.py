@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.studies.analysis.factorial import effects
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.frame.contrasts import Effects, Levels, contrasts, helps
+from menagerie.studies.frame.contrasts import Effects, Levels, contrasts, sign_of_effect
 from menagerie.studies.frame.parts import Part, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.loss_or_architecture_choices import PRIOR, ComparedRuns
@@ -30,7 +30,7 @@ def effect_sentences(swaps: Records, choice: ComparedRuns, levels: Levels, sever
             yield Sentence(f"{text}Effect in points: {main}.")
             continue
         several_factors = {effect: each for effect, each in points.items() if len(effect) > 1}
-        pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
+        pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if sign_of_effect(each)]
         yield Sentence(f"{text}Effects in points: {main}; interactions: {', '.join(pairs) or 'none is clear'}.")
         changes = clear_single_effects(its, levels).get(split)
         yield Sentence(f"{place}, one factor changed alone, in points: {'; '.join(changes or ['none is clear'])}.")
@@ -63,7 +63,7 @@ def clear_single_effects(its: Records, levels: Levels) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {}
     for name, both in levels.items():
         for (split, *where), found in single_effects(its, levels, name).items():
-            if helps(found):
+            if sign_of_effect(found):
                 texts.setdefault(split, []).append(f"{' → '.join(both)} {found} ({', '.join(where)})")
     return texts
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from menagerie.studies.analysis.spread import MANY_SHARED
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.frame.estimate import or_dash
+from menagerie.studies.frame.estimate import estimate_or_dash
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.photographs import trained_on
 from menagerie.studies.photographs.answers import (
@@ -14,8 +14,8 @@ from menagerie.studies.photographs.answers import (
     RECOGNITION,
     SWAPS,
     Answers,
-    Compared,
-    Worth,
+    GroupComparison,
+    PhotographWorth,
     images_to_targets,
 )
 from menagerie.studies.photographs.cells import tests_of_run
@@ -104,7 +104,7 @@ def parts(answers: Answers) -> Iterator[Part]:
 
 def explain_numbers(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
     """Explain what the numbers are, and over how many animal pairs they are means."""
-    levels = [its for found in rows.values() for row in found if isinstance(row, Compared) for its in row[3:]]
+    levels = [its for found in rows.values() for row in found if isinstance(row, GroupComparison) for its in row[3:]]
     pairs = sorted({its.clusters for its in levels} - {0})
     text = "Accuracy in percent; in brackets the interval. Only records count whose animal pairs no training run of a "
     text += "comparison shows, rendered or photographed."
@@ -132,20 +132,21 @@ def photograph_parts(study: Any) -> Iterator[Part]:
             yield TestSamples(f"samples-{kind}-{test.label.replace(', ', '-')}", test, says=f"{kind}, {test.label}.")
 
 
-def gap_sentences(rows: Sequence[Compared]) -> Iterator[str]:
+def gap_sentences(rows: Sequence[GroupComparison]) -> Iterator[str]:
     """Yield a sentence for each model and test on how a model of rendered animals does on photographs."""
     for model, test in dict.fromkeys(row[:2] for row in rows):
         gaps = {row.measure: row for row in rows if row[:2] == (model, test)}
         recognition, swaps = gaps[RECOGNITION], gaps[SWAPS]
+        known = estimate_or_dash(gaps[KNOWN].difference) if KNOWN in gaps else "– (no scene is, rendered)"
         yield (
             f"{model_label(model)}, {test}: from rendered to photographed animals recognition changes by "
-            f"{or_dash(recognition.difference)} points to {or_dash(recognition.second)} %, swaps by "
-            f"{or_dash(swaps.difference)} to {or_dash(swaps.second)} %, and swaps where all is recognised by "
-            f"{or_dash(gaps[KNOWN].difference) if KNOWN in gaps else '– (no scene is, rendered)'}."
+            f"{estimate_or_dash(recognition.difference)} points to {estimate_or_dash(recognition.second)} %, swaps by "
+            f"{estimate_or_dash(swaps.difference)} to {estimate_or_dash(swaps.second)} %, and swaps where all is "
+            f"recognised by {known}."
         )
 
 
-def step_sentences(rows: Sequence[Compared]) -> Iterator[str]:
+def step_sentences(rows: Sequence[GroupComparison]) -> Iterator[str]:
     """Yield sentences on photographs in training, for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.place.world == OWN and row.place.count]
     most = max((row.place.count for row in of_tested), default=0)
@@ -153,8 +154,9 @@ def step_sentences(rows: Sequence[Compared]) -> Iterator[str]:
         if row.place.count == most:
             yield (
                 f"{model_label(row.model)}, {row.measure} on held-out photographs after training on up to {most} "
-                f"others of each animal: {or_dash(row.first)} % from scratch, "
-                f"{or_dash(row.second)} % after synthetic training ({or_dash(row.difference)} points)."
+                f"others of each animal: {estimate_or_dash(row.first)} % from scratch, "
+                f"{estimate_or_dash(row.second)} % after synthetic training "
+                f"({estimate_or_dash(row.difference)} points)."
             )
 
 
@@ -162,15 +164,15 @@ def question_table(part: str, rows: Sequence[Any], study: Any) -> Rows:
     """Return the table of a question. The one on what a synthetic image is worth has a row for each target."""
     if part == WORTH:
         return Rows(
-            part, HEADERS[part], [worth_cells(row) for row in images_to_targets(rows, study.targets)], says=WORTHS
+            part, HEADERS[part], [worth_row(row) for row in images_to_targets(rows, study.targets)], says=WORTHS
         )
-    cells = ((model_label(row.model), *setting_cells(part, row), *map(or_dash, row[3:])) for row in rows)
+    cells = ((model_label(row.model), *setting_cells(part, row), *map(estimate_or_dash, row[3:])) for row in rows)
     return Rows(
         part, HEADERS[part], list(dict.fromkeys(cells))
     )  # without photographs both lines of a figure are the same
 
 
-def setting_cells(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
+def setting_cells(part: str, row: GroupComparison) -> tuple[str, str] | tuple[str, str, str]:
     """Return the cells after the model that say what a row compares."""
     if part == ZERO_SHOT:
         return row.place, row.measure
@@ -181,7 +183,7 @@ def setting_cells(part: str, row: Compared) -> tuple[str, str] | tuple[str, str,
     return row.measure, photographs if count else "none", TESTED[row.place.test]
 
 
-def worth_cells(row: Worth) -> list[str]:
+def worth_row(row: PhotographWorth) -> list[str]:
     """Return a row of the table of worth: the fewest images with which a model reaches a target, and how many times
     more it needs from scratch. The ratio is a bound if one of the two ways never reaches the target."""
     tuned, ratio = "0" if str(row.tuned) == "1" else str(row.tuned), row.scratch.images / row.tuned.images

@@ -70,7 +70,7 @@ def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> M
 
 def rows_at_steps(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
     """Return all rows of the measure, after the last step ("step" is None) and at the steps of kept states."""
-    rows = records.measured(bits, (None, *states))
+    rows = records.rows_of(bits, (None, *states))
     return rows if "step" in rows else rows.assign(step=None)
 
 
@@ -128,12 +128,11 @@ def stage_sentence(name: str, rows: "pd.DataFrame") -> str:
     means = means_over_seeds(rows, ("part", "layer", "read"))
     held = [f"{stage} {means[place]}" for place, stage in STAGES.items() if place in means]
     embeddings = [means.get(place) for place in (IMAGE_EMBEDDING, TEXT_EMBEDDING)]
-    return (
-        f"{name}, bits (of 1, chance 0) on which animal has which texture: {', '.join(held)}.{lost_where(*embeddings)}"
-    )
+    lost = say_where_lost(*embeddings)
+    return f"{name}, bits (of 1, chance 0) on which animal has which texture: {', '.join(held)}.{lost}"
 
 
-def lost_where(image: Mean | None, text: Mean | None) -> str:
+def say_where_lost(image: Mean | None, text: Mean | None) -> str:
     """Say which embedding holds fewer bits, or that this is undecided; empty if one is missing."""
     if image is None or text is None:
         return ""

@@ -10,7 +10,7 @@ import pandas as pd
 from menagerie.envs.core.files import write_text
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import DASH, pivot, pivot_texts, print_table, to_csv, to_latex
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.page import write_report
 from menagerie.studies.frame.parts import Curves, Facts, Heading, Paragraph, Part, Sentence
 from menagerie.studies.frame.records import Records, write_cells
@@ -109,7 +109,7 @@ class RealPage:
         return found.drop(columns=[name for name in AXES[1:] if shown[name].nunique() < 2])
 
     @cached_property
-    def published(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
+    def publish_results(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
         """The numbers in papers, by benchmark, model and name; empty for a rehearsal."""
         subjects = () if self.study.rehearse else self.study.prepared.subjects.values()
         return {subject.label: subject.published for some in subjects for subject in some}
@@ -228,7 +228,7 @@ class OfCells(AnyStudy):
 
     called = "pieces"
 
-    def plan(self, known: Known) -> Iterable[Arm]:
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
         """No arms: the page shows those of the study that trained the cells."""
         return ()
 

@@ -87,11 +87,11 @@ def choose_slots(scenes: SlotAttention, most: int = 3) -> list[int]:
     order = [slot for slot in np.argsort(-sharpness, kind="stable").tolist() if agree[slot] or not agree.any()]
     chosen: dict[str, int] = {}
     for slot in order:
-        chosen.setdefault(favourite(scenes, slot), slot)
+        chosen.setdefault(favourite_word(scenes, slot), slot)
     return list(chosen.values())[:most]
 
 
-def favourite(scenes: SlotAttention, slot: int) -> str:
+def favourite_word(scenes: SlotAttention, slot: int) -> str:
     """Return the word that a slot attends to most, over all scenes."""
     totals: Counter[str] = Counter()
     for words, shares in zip(scenes.words, scenes.shares, strict=True):
@@ -190,5 +190,5 @@ def load_slots(
     scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
     test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
     ranked = attention_of(scorer, validation, spread_evenly(len(validation), MOST))
-    slots = {slot: favourite(ranked, slot) for slot in choose_slots(ranked)}
+    slots = {slot: favourite_word(ranked, slot) for slot in choose_slots(ranked)}
     return attention_of(scorer, test, spread_evenly(len(test), scenes)), slots

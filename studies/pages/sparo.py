@@ -96,17 +96,17 @@ class SlotPage:
         """The rows of the models beside SPARO."""
         return [title_of(model) for model in self.study.models if model != self.study.spec.name]
 
-    def measured(self, kind: type[Measure], row: str) -> pd.DataFrame:
+    def rows_of(self, kind: type[Measure], row: str) -> pd.DataFrame:
         """Return the rows of the measure of this class, for the finished runs of a row."""
         records = self.records.where(row=row)
         measure = next(its for its in self.study.measurements(records.arms[0]) if isinstance(its, kind))
-        return records.measured(measure)
+        return records.rows_of(measure)
 
     @cached_property
     def selections(self) -> pd.DataFrame | None:
         """The items of table 4; None if the study hasn't that part."""
         wanted = "selection" in self.study.parts
-        return selection_points(self.measured(Selection, self.unchanged)) if wanted else None
+        return selection_points(self.rows_of(Selection, self.unchanged)) if wanted else None
 
     @cached_property
     def masks(self) -> dict[MaskRow, pd.DataFrame] | None:
@@ -116,7 +116,7 @@ class SlotPage:
         names = {
             model: self.unchanged if model == self.study.spec.name else title_of(model) for model in self.study.models
         }
-        found = (masks_in(model, self.measured(Masks, row), self.study.mask_tasks) for model, row in names.items())
+        found = (masks_in(model, self.rows_of(Masks, row), self.study.mask_tasks) for model, row in names.items())
         return {place: items for masks in found for place, items in masks.items()}
 
     def verdicts(self) -> list[Verdict]:

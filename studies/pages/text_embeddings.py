@@ -82,10 +82,10 @@ def share_of_lead(tests: Records, base: str, row: str, upper: str) -> Estimate |
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))
-    return three.estimates(("row",), statistic=("row", partial(recovered_at, tuple(places)))).get(())
+    return three.estimates(("row",), statistic=("row", partial(recovered_share_at, tuple(places)))).get(())
 
 
-def recovered_at(
+def recovered_share_at(
     places: tuple[int, int, int], means: Float64[np.ndarray, "rows points"]
 ) -> Float64[np.ndarray, " rows"]:
     return recovered_share(means, *places)
@@ -99,7 +99,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     rows = [remedy for _, its in found_of.values() for remedy in its]
     if any(remedy.share for remedy in rows):
         says = one_line(SHARES.format(base=next(iter(every.values())).base, upper=study.upper))
-        yield Recovered("recovered", rows, says=says)
+        yield RecoveredShares("recovered", rows, says=says)
     yield Paragraph(one_line(ALIKE))
     yield Heading("What embeddings hold")
     for split, section in every.items():
@@ -168,7 +168,7 @@ def bits_by_stage(records: Records, measure: Any) -> dict[Any, Mean]:
 
 
 @dataclass(frozen=True)
-class Recovered(OwnFigure):
+class RecoveredShares(OwnFigure):
     """A line for each row with its share of the lead, a panel for each split."""
 
     rows: Sequence[Remedy]

@@ -92,7 +92,7 @@ def own_options(params: Mapping[str, Any]) -> Row:
     return {name.removeprefix(OWN): value for name, value in params.items() if name.startswith(OWN)}
 
 
-def leaders(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
+def best_trials(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
     """Return up to `number` of the trials that have a value, the best first."""
     return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
 

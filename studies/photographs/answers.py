@@ -59,7 +59,7 @@ def measured_records(points: pd.DataFrame, measure: str) -> pd.DataFrame:
     return swaps[~pd.MultiIndex.from_frame(swaps[image]).isin(wrong)]
 
 
-class Compared(NamedTuple):
+class GroupComparison(NamedTuple):
     """A measure on two groups of records: of rendered and of photographed animals, from scratch and after synthetic
     training, or with the synthetic world unchanged and changed."""
 
@@ -93,7 +93,7 @@ class Ladder(NamedTuple):
     """Records of the synthetic run, which was trained on no photographs."""
 
 
-class Worth(NamedTuple):
+class PhotographWorth(NamedTuple):
     """The fewest images of photographs that reach a target, from scratch and after synthetic training."""
 
     model: str
@@ -134,10 +134,14 @@ class Answers:
         recipe = train_recipe(self.study, training)
         return trained_pairs(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
 
-    def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
+    def each(
+        self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH
+    ) -> list[GroupComparison]:
         """Compare two groups of records by each measure."""
         return [
-            Compared(model, place, measure, *compare_groups(*(measured_records(points, measure) for points in groups)))
+            GroupComparison(
+                model, place, measure, *compare_groups(*(measured_records(points, measure) for points in groups))
+            )
             for measure in measures
         ]
 
@@ -148,14 +152,14 @@ class Answers:
         found = {part: [row for model in self.study.models for row in makers[part](model)] for part in self.study.parts}
         return {part: rows for part, rows in found.items() if rows}
 
-    def gaps(self, model: str) -> Iterator[Compared]:
+    def gaps(self, model: str) -> Iterator[GroupComparison]:
         """Compare tests of rendered and of photographed animals, for models trained on rendered animals only."""
         for kind, synthetic, photographs, test in TESTS:
             run = TransferRun(model, 0, kind)
             both = self.points(run, synthetic), self.points(run, photographs)
             yield from (row for row in self.each(model, test, *both, measures=MEASURES) if row.first.clusters)
 
-    def steps(self, model: str) -> Iterator[Compared]:
+    def steps(self, model: str) -> Iterator[GroupComparison]:
         """Compare training from scratch with training after synthetic training, on more and more photographs."""
         several, most = self.material.several, self.material.others
         places = (
@@ -191,7 +195,7 @@ class Answers:
             sides = [[measured_records(points[run], measure) for run in side] for side in ladder]
             yield Ladder(model, measure, images, *sides, measured_records(points[base], measure))
 
-    def changes(self, model: str) -> Iterator[Compared]:
+    def changes(self, model: str) -> Iterator[GroupComparison]:
         """Compare the unchanged synthetic world with each changed factor, on animal pairs that neither trains on."""
         if model not in self.study.with_factors:
             return
@@ -210,7 +214,7 @@ def trained_pairs(recipe: BindingRecipe) -> frozenset[str]:
     return frozenset(" + ".join(sorted(pair)) for pair in roles.train)
 
 
-def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
+def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[PhotographWorth]:
     """Yield, for each target, the fewest images that reach it in both ways, and their ratio."""
     for ladder in ladders:
         # A model that needs no photograph counts as needing one image: a ratio to 0 isn't a number.
@@ -221,7 +225,7 @@ def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> It
         for target in targets:
             reached = [[bool(each.value.sum() / len(each) >= target) for each in sides[one]] for one in (0, 1)]
             bounds = map(fewest_images, (scratch.images, tuned.images), reached)
-            yield Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
+            yield PhotographWorth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
 
 
 def tallies_by_seed(points: pd.DataFrame) -> list[PairSums]:

@@ -104,17 +104,17 @@ def tests_of_run(study: Any, training: TransferRun) -> list[TestedSplit]:
     """Return a run's tests: photographs and, if it trains on a synthetic world, images of the unchanged one."""
     spatial, tests = training.kind == SPATIAL, []
     if training.world == SYNTHETIC:
-        plain = tested_in(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))
+        plain = tested_split(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))
         tests += [plain, *([replace(plain, label=f"{SYNTHETIC}, bare", bare=True)] if spatial else [])]
     for world in (PHOTOGRAPHS, NATURAL) if spatial else worlds_tested(training):
         if world in study.prepared.worlds:
             label = HELD_OUT if world.startswith(HELD_OUT) else world
             recipe = recipe_tested(study, training.kind, training.seed, world)
-            tests.append(replace(tested_in(study, label, recipe), bare=world == NATURAL))
+            tests.append(replace(tested_split(study, label, recipe), bare=world == NATURAL))
     return tests
 
 
-def tested_in(study: Any, label: str, recipe: SplitRecipe) -> TestedSplit:
+def tested_split(study: Any, label: str, recipe: SplitRecipe) -> TestedSplit:
     store = store_of(study.store, recipe.world, study.resolution)
     return TestedSplit(label, SplitData(recipe, store.identity), store.folder / split_name(recipe))
 

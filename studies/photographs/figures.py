@@ -13,7 +13,7 @@ from menagerie.studies.frame.cases import sample_sheet
 from menagerie.studies.frame.estimate import Estimate, compare_groups
 from menagerie.studies.frame.figures import draw_line, panel_axes, style_axes
 from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
+from menagerie.studies.photographs.answers import NO_POINTS, GroupComparison, Ladder
 from menagerie.studies.photographs.data import TestedSplit, sample_swaps
 from menagerie.studies.photographs.trainings import (
     FACTORS_PART,
@@ -149,21 +149,21 @@ def question_figure(part: str, rows: Sequence[Any], study: Any) -> EstimateFigur
 Found = Iterator[tuple[tuple[Any, ...], Estimate]]
 
 
-def gap_points(rows: Sequence[Compared]) -> Found:
+def gap_points(rows: Sequence[GroupComparison]) -> Found:
     """Yield accuracies on rendered and on photographed animals."""
     for row in rows:
         name = f"{model_label(row.model)}, {row.place}".replace(", ", "\n")
         yield from (((row.measure, name, ANIMALS[k]), its) for k, its in enumerate((row.first, row.second)))
 
 
-def factor_points(rows: Sequence[Compared]) -> Found:
+def factor_points(rows: Sequence[GroupComparison]) -> Found:
     """Yield by how much each factor changes accuracy."""
     for row in rows:
         factor, test = row.place
         yield (row.measure, f"{factor} ({model_label(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
 
 
-def photograph_points(rows: Sequence[Compared]) -> Found:
+def photograph_points(rows: Sequence[GroupComparison]) -> Found:
     """Yield accuracies by the number of photographs in training."""
     what = {OWN: "photographs of each tested animal", OTHERS: "other animals photographed"}
     held = any(row.place.test == HELD_OUT for row in rows)

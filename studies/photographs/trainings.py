@@ -74,7 +74,12 @@ class PhotographCounts(NamedTuple):
 
 def runs_of_question(config: Any, material: PhotographCounts, part: str) -> list[TransferRun]:
     """Return the training runs of one question, for all models and seeds."""
-    makers = {ZERO_SHOT: zero_shot_runs, FINE_TUNING: fine_tuning_runs, WORTH: worth_runs, FACTORS_PART: factor_runs}
+    makers = {
+        ZERO_SHOT: zero_shot_runs,
+        FINE_TUNING: fine_tuning_runs,
+        WORTH: plan_worth_runs,
+        FACTORS_PART: factor_runs,
+    }
     every = (TransferRun(model, seed) for seed in range(config.seeds) for model in config.models)
     return [run for plain in every for run in makers[part](config, material, plain)]
 
@@ -106,7 +111,7 @@ def fine_tuning_runs(config: Any, material: PhotographCounts, plain: TransferRun
     return [plain, *scratch, *tuned, *(plain._replace(world=OTHERS, count=n, tuned=True) for n in others)]
 
 
-def worth_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
+def plan_worth_runs(config: Any, material: PhotographCounts, plain: TransferRun) -> list[TransferRun]:
     """Return the synthetic run, and runs on more and more images, from scratch and after synthetic training. Images
     show as many photographs of each animal as fine-tuning uses at most, without the held-out one."""
     if not material.several:

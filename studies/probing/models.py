@@ -10,7 +10,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.models.judges.options import JudgeOptions
@@ -94,7 +94,7 @@ class ProbeModels(ScoringStudy):
         for model in self.tested:
             check_model_knows(model, self.bits.recipe)
         if self.layers:
-            in_child(check_layers, self.tested, self.layers)
+            call_in_child(check_layers, self.tested, self.layers)
 
     def prepare(self, out: Path) -> "ProbeModels":
         """Render the missing atlas entries of the probe set."""

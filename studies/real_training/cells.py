@@ -19,12 +19,12 @@ from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
 from menagerie.models.registry import same_scorer, spec_of
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import cell_of, model_options, recipe_line, towers
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
-from menagerie.studies.real_training.photographs import CaptionCounts, Opening
+from menagerie.studies.real_training.photographs import CaptionCounts, PhotographOptions
 from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.scoring.benchmark_piece import PIECES, benchmark_piece
@@ -101,17 +101,17 @@ def cell_place_text(folder: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Described:
+class PhotographFacts:
     """What a plan needs to know about the photographs of some sources with one parser's graphs. They are read once."""
 
     photographs: str
     """Identity of the photographs with their captions and graphs."""
-    opening: Opening
+    opening: PhotographOptions
     numbers: CaptionCounts
     relational: bool
 
 
-Photos = Mapping[tuple[str, str], Described]
+Photos = Mapping[tuple[str, str], PhotographFacts]
 """The photographs of a study, by their sources and parser."""
 
 
@@ -127,7 +127,7 @@ def arms_of(study: Any, photos: Photos) -> list[Arm]:
     return list({arm.id: arm for arm in every}.values())
 
 
-def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
+def arm_of(study: Any, there: PhotographFacts, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
     """Return a run. `scenes` is a run on the rendered scenes that are mixed in; None if none are."""
     from menagerie.models.towers.preparation import towers_to_record
 
@@ -186,7 +186,7 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
             )
 
 
-def benchmark_arms(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
+def benchmark_arms(study: Any, arm: Arm, known: KnownResults) -> Iterator[Arm]:
     """Yield an arm for each benchmark if the cell is finished; texts have graphs of the cell's parser."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None

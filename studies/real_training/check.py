@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.envs.core.validation import validate
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
@@ -147,7 +147,7 @@ def check_image_weights(architecture: str, pretrained: str) -> None:
 def fetch_weights(get: Callable[[], object], what: str, where: str, how: str) -> None:
     """Fetch weights with `get`. Raises if that fails, and says what to get."""
     try:
-        with quiet():
+        with silence_loggers():
             get()
     except Exception as error:  # no network, no such file: each library raises its own
         raise UserError(

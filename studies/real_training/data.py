@@ -10,7 +10,13 @@ from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.sources.mixture import CaptionedSubset, Mixture
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.studies.real_training.photographs import CaptionCounts, HeldOut, Opening, hold_out, open_photographs
+from menagerie.studies.real_training.photographs import (
+    CaptionCounts,
+    HeldOut,
+    PhotographOptions,
+    hold_out,
+    open_photographs,
+)
 from menagerie.studies.runs.data import CellData, Material, SplitData
 
 VERSION = 1  # of the rule for held-out photographs, and of how parts are mixed
@@ -30,7 +36,7 @@ class RealData:
     """The split that is mixed in; None if none is."""
     closed: bool
     """Whether models have a closed vocabulary, of words without capitals and punctuation."""
-    opening: Opening = field(compare=False, repr=False)
+    opening: PhotographOptions = field(compare=False, repr=False)
     numbers: CaptionCounts = field(compare=False)
     relational: bool = field(default=False, compare=False)
     """Whether captions state relations."""
@@ -80,11 +86,11 @@ def assemble_material(photographs: Sequence[Photographs], inner: Material | None
     texts = {text for source in photographs for text in source.texts()}
     if closed:
         texts = {plain for text in texts if (plain := plain_text(text))}
-    train = mix_sources(rest_of(photographs, chosen), inner.train if inner else None, mix)
+    train = mix_sources(training_portion(photographs, chosen), inner.train if inner else None, mix)
     return Material(train, {"validation": test}, sorted(texts.union(inner.texts if inner else ())), {}, may_be_cut=True)
 
 
-def rest_of(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[Captioned]:
+def training_portion(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[Captioned]:
     """Return the part of each source that isn't held out. Raises if nothing of a source is left."""
     parts = []
     for source in photographs:

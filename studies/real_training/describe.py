@@ -33,14 +33,20 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.real_training.cells import (
     BENCHMARKS,
-    Described,
+    PhotographFacts,
     Photos,
     arms_of,
     check_false_captions,
     plain_grid,
     training_places,
 )
-from menagerie.studies.real_training.photographs import Opened, Opening, count_opened, open_photographs, split_sources
+from menagerie.studies.real_training.photographs import (
+    OpenedPhotographs,
+    PhotographOptions,
+    count_opened,
+    open_photographs,
+    split_sources,
+)
 from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.scoring.benchmark_piece import Subject, subjects_of
 from menagerie.studies.scoring.check import read_benchmarks
@@ -89,9 +95,9 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
     write_text(annotations, json.dumps({"images": entries, "annotations": texts}))
 
 
-def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Opening:
+def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> PhotographOptions:
     """Return the settings by which photographs are found and read."""
-    return Opening(
+    return PhotographOptions(
         sources=split_sources(sources),
         root=study.data_root.resolve(),
         folders=tuple((name, tuple(map(Path.resolve, paths))) for name, paths in study.folders.items()),
@@ -103,7 +109,7 @@ def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Open
     )
 
 
-def describe_photographs(study: Any) -> dict[tuple[str, str], Described]:
+def describe_photographs(study: Any) -> dict[tuple[str, str], PhotographFacts]:
     """Describe the photographs that cells train on, by sources and parser, and print their numbers. Photographs that
     tests show are left out: those of COCO's validation set and of all benchmarks on disk."""
     place = Place(study.data_root, study.resolution, folders=study.folders)
@@ -114,7 +120,7 @@ def describe_photographs(study: Any) -> dict[tuple[str, str], Described]:
             opening = replace(opening, unanswered=parse_captions(opening, study.allow_unanswered))
         opened = open_photographs(opening)
         numbers = count_opened(opened, len(opening.unanswered))
-        found[sources, parser] = Described(opened.identity, opening, numbers, any_relation(opened))
+        found[sources, parser] = PhotographFacts(opened.identity, opening, numbers, any_relation(opened))
         print(f"{sources}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions")
         for what, left in (("photographs", numbers.left_out), ("texts", numbers.refused)):
             print("".join(f"  left out of {sources}: {count} {what}, {reason}\n" for reason, count in left), end="")
@@ -122,7 +128,7 @@ def describe_photographs(study: Any) -> dict[tuple[str, str], Described]:
     return found
 
 
-def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
+def parse_captions(opening: PhotographOptions, allow_unanswered: bool) -> frozenset[str]:
     """Parse all captions of some sources with a progress bar, and keep the graphs. Returns the captions without an
     answer.
 
@@ -145,7 +151,7 @@ def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
     return frozenset(parser.unanswered())
 
 
-def any_relation(opened: Opened) -> bool:
+def any_relation(opened: OpenedPhotographs) -> bool:
     """Return whether any caption states a relation."""
     return any(
         caption.graph.edges

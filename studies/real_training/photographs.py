@@ -35,7 +35,7 @@ def split_sources(together: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Opening:
+class PhotographOptions:
     """How photographs are found and read. Paths decide no identity: the photographs have one of their own."""
 
     sources: tuple[str, ...]
@@ -61,7 +61,7 @@ class Opening:
         )
 
 
-class Opened(NamedTuple):
+class OpenedPhotographs(NamedTuple):
     """Photographs by source, and the parser that made their graphs; None if each caption is one node."""
 
     sources: Sequence[Photographs]
@@ -74,17 +74,17 @@ class Opened(NamedTuple):
         return digest({"sources": [source.identity for source in self.sources], "parser": parser})
 
 
-def open_photographs(opening: Opening) -> Opened:
+def open_photographs(opening: PhotographOptions) -> OpenedPhotographs:
     """Read the sources of a data root. Captions are parsed unless their graphs were kept before."""
     parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
     parse = parser or one_node
     if parser and opening.unanswered:
-        parse = AnsweredAlone(parser, opening.unanswered)
-    return Opened([load_source(name).open(opening.place(name, parse)) for name in opening.sources], parser)
+        parse = WholeCaptionParser(parser, opening.unanswered)
+    return OpenedPhotographs([load_source(name).open(opening.place(name, parse)) for name in opening.sources], parser)
 
 
 @dataclass(frozen=True)
-class AnsweredAlone:
+class WholeCaptionParser:
     """A parser that reads the captions in `whole` as one node."""
 
     parser: CaptionParser
@@ -171,7 +171,7 @@ class CaptionCounts:
     """How many captions the parser parsed, and how many are one node, in words."""
 
 
-def count_opened(opened: Opened, unanswered: int = 0) -> CaptionCounts:
+def count_opened(opened: OpenedPhotographs, unanswered: int = 0) -> CaptionCounts:
     """Count opened photographs and their captions, `unanswered` of which are one node for want of an answer."""
     chosen = hold_out(name for source in opened.sources for name in source.names_of_images)
     kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
@@ -185,7 +185,7 @@ def count_opened(opened: Opened, unanswered: int = 0) -> CaptionCounts:
     )
 
 
-def parsed_in_words(opened: Opened, unanswered: int) -> str:
+def parsed_in_words(opened: OpenedPhotographs, unanswered: int) -> str:
     """Say how many captions were parsed, and how many are one node; empty if none needed a parser."""
     if opened.parser is None or not opened.parser.counts().captions:
         return ""

@@ -11,7 +11,7 @@ from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
 from menagerie.generators.trained_on import Training, read_part
-from menagerie.studies.real_training.photographs import Opening, hold_out, open_photographs, split_sources
+from menagerie.studies.real_training.photographs import PhotographOptions, hold_out, open_photographs, split_sources
 from menagerie.studies.runs.folder import CONFIG
 from menagerie.studies.runs.results import read_result
 
@@ -68,7 +68,7 @@ def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
     for name, _, path in (text.partition("=") for text in config["images"]):
         folders[name] = (*folders.get(name, ()), Path(path).resolve())
     place = Place(root, config["resolution"], folders=folders)
-    opening = Opening(
+    opening = PhotographOptions(
         sources=split_sources(result["sources"]),
         root=root.resolve(),
         folders=tuple(folders.items()),

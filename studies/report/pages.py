@@ -24,7 +24,12 @@ def write_page(out: Path, template: Path, **values: object) -> Path:
     """Fill `template` and write the page, whole or not at all; raises if a value is missing."""
     loader = jinja2.FileSystemLoader([template.parent, Path(__file__).parent])
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters |= {"shade": accuracy_style, "unbroken": unbroken, "foldable": foldable, "used": terms_in}
+    environment.filters |= {
+        "shade": accuracy_style,
+        "unbroken": break_in_path,
+        "foldable": break_before_interval,
+        "used": terms_in,
+    }
     write_text(out, environment.get_template(template.name).render(values))
     return out
 
@@ -40,7 +45,7 @@ def accuracy_style(cell: str, chance: float | int = 50) -> Markup:
     return Markup(' style="background: {}; color: {}"').format(colour, ink(colour))
 
 
-def unbroken(text: object) -> Markup:
+def break_in_path(text: object) -> Markup:
     """Mark up a command or a path so that a browser may break it after a slash, an underscore or a colon, but not
     within an option's name or a short hyphenated word. By default, browsers break after each hyphen."""
 
@@ -52,10 +57,10 @@ def unbroken(text: object) -> Markup:
     return Markup(WHOLE.sub(whole, JOINT.sub(r"\g<0><wbr>", str(escape(text)))))
 
 
-def foldable(cell: str) -> Markup:
+def break_before_interval(cell: str) -> Markup:
     """Mark up a table cell so that a browser may break a line between a number and its interval, or within a name after
     a slash, an underscore or a colon (runs/a, file.py:Class)."""
-    return Markup(INTERVAL.sub(r'<span class="whole">\g<0></span>', str(unbroken(cell))))
+    return Markup(INTERVAL.sub(r'<span class="whole">\g<0></span>', str(break_in_path(cell))))
 
 
 def terms_in(page: str, terms: Mapping[str, str]) -> dict[str, str]:

@@ -102,7 +102,7 @@ class ScorerOptions:
         """Return the options of a model that differ from its paper's."""
         return changed_fields(getattr(self, spec_of(model).flag))
 
-    def replaced(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
+    def replace_options(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
         """Return these options with some options of a model changed."""
         flag = spec_of(model).flag
         return replace(self, **{flag: replace(getattr(self, flag), **options)}) if options else self

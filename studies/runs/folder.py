@@ -134,7 +134,7 @@ def as_utf8(word: str) -> str:
 OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
 
 
-def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
+def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
     """Collect where a study and its finished runs ran, as recorded in its folder, and which command draws this page.
 
     `results` are those of its runs, if they have been read already. Missing records are left out.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from menagerie.models.ranks import Ranks
 
 
-class Lost(UserError):
+class LostProcess(UserError):
     """Raised when another process of a training has ended."""
 
 
@@ -68,7 +68,7 @@ def leave() -> None:
 
 @contextlib.contextmanager
 def lost_process() -> Iterator[None]:
-    """Raise `Lost` in place of the error of a collective operation whose other side has ended."""
+    """Raise `LostProcess` in place of the error of a collective operation whose other side has ended."""
     import torch.distributed as dist
 
     try:
@@ -76,7 +76,7 @@ def lost_process() -> Iterator[None]:
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
             reason = str(error).partition("\n")[0].partition(". ")[0]  # gloo adds advice
-            raise Lost(
+            raise LostProcess(
                 f"another process of this training has ended, or doesn't answer ({reason}); "
                 "the same command continues from the last state"
             ) from error
@@ -96,7 +96,7 @@ def follow_trainings(ranks: "Ranks") -> int:
                     if ranks.receive() is not None:  # else the first process has and reports the same error
                         raise
             leave()
-    except Lost:  # the first process or torchrun reports it
+    except LostProcess:  # the first process or torchrun reports it
         return 1
     except UserError as error:
         raise UserError(f"in process {ranks.share.rank} of a training: {error}") from error
@@ -106,9 +106,9 @@ def follow_trainings(ranks: "Ranks") -> int:
 def follow_training(content: bytes) -> None:
     """Take the steps of the training that the first process has announced."""
     from menagerie.models.checkpoint import build_from_config, config_of
-    from menagerie.models.training.device_images import room_on
+    from menagerie.models.training.device_images import free_memory_share
     from menagerie.models.training.encoding import checkpoint_blocks
-    from menagerie.models.training.loop import follow
+    from menagerie.models.training.loop import join_training
 
     job, description = pickle.loads(content)
     cell, ranks = job.cell, ranks_on(job.device)
@@ -118,5 +118,5 @@ def follow_training(content: bytes) -> None:
     give_readers(scorer, read_graphs(job, material))
     if job.execution.grad_checkpointing:
         checkpoint_blocks(scorer)
-    execution, room = job.execution, room_on(scorer.device, job.execution.images_on_gpu)
-    follow(scorer, material.train, cell.recipe, cell.seed, ranks, cell.negatives, execution.loaders, room)
+    execution, room = job.execution, free_memory_share(scorer.device, job.execution.images_on_gpu)
+    join_training(scorer, material.train, cell.recipe, cell.seed, ranks, cell.negatives, execution.loaders, room)

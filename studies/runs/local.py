@@ -29,7 +29,7 @@ DONE = -1  # in place of a step: the job has ended
 MOST_NAMED = 4  # jobs whose loss is in a progress message
 
 
-class News(NamedTuple):
+class ProgressMessage(NamedTuple):
     """A message on the progress of a job."""
 
     step: int
@@ -47,7 +47,7 @@ def worker_loop(inbox: Any, messages: Any) -> None:
 
 def run_one(job: AnyJob, messages: Any) -> int | str:
     """Run one job; returns `DONE`, or the message of a `UserError`. Any other error ends the process."""
-    ending, sent, message, stopped = Ending(), 0.0, DONE, False
+    ending, sent, message, stopped = EndRequest(), 0.0, DONE, False
     # With loaders or loggers the run must end in order; without, the signal may end the process at once.
     signal.signal(signal.SIGTERM, ending.request if job.has_processes else signal.SIG_DFL)
 
@@ -57,7 +57,7 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
         ending.check()
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
-            messages.put((job.id, News(step, text)))
+            messages.put((job.id, ProgressMessage(step, text)))
 
     try:
         call_in_worker(job.run, report, ending.release)
@@ -77,7 +77,7 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
 
 
 @dataclass
-class Ending(Interruption):
+class EndRequest(Interruption):
     """A request by SIGTERM to end a run that has child processes. Such a run must not be killed while these start or
     send a batch, so it ends after its current step and saves its state. Further requests are ignored."""
 
@@ -106,7 +106,7 @@ class Pool:
     workers: list[Worker] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
-    news: dict[str, News] = field(default_factory=dict)
+    news: dict[str, ProgressMessage] = field(default_factory=dict)
     """The last news of each job, by its id."""
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class Pool:
 
     def losses(self) -> str:
         """Write the losses of the first few running jobs, for progress bars."""
-        known = {worker.job.name: self.news.get(worker.job.id, News(0, "")).text for worker in self.busy}
+        known = {worker.job.name: self.news.get(worker.job.id, ProgressMessage(0, "")).text for worker in self.busy}
         return "; ".join([f"{name}: {text}" for name, text in known.items() if text][:MOST_NAMED])
 
     def reap(self) -> list[tuple[AnyJob, str]]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.core.identity import digest, identity_of
 from menagerie.envs.core.locks import FileLock
-from menagerie.models.kept_states import keeper, missing_steps, take_over_states
+from menagerie.models.kept_states import make_state_keeper, missing_steps, take_over_states
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job
@@ -52,7 +52,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
-    if job.cell.recipe.decay is not None:  # it shares more steps (`reach_branch`)
+    if job.cell.recipe.decay is not None:  # it shares more steps (`train_to_branch`)
         return
     if not steps or material.train.shares or not any(singles):
         return
@@ -61,7 +61,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
         return
     if not state.exists():
         ready = job.shared / f"{phase_key(job, material, scorer, indices)}.pt"
-        with first_come(ready.with_suffix(".lock"), report):
+        with hold_lock(ready.with_suffix(".lock"), report):
             if not ready.exists():
                 train_phase(job, material, scorer, report, steps, ready, log)
         take_over_states(states_beside(ready), job.folder, job.lacking, job.cell.model, scorer)
@@ -85,7 +85,9 @@ def train_phase(
     from menagerie.models.training.state import StateFile
 
     unfinished, beside = ready.with_suffix(".unfinished.pt"), states_beside(ready)
-    keep_it = keeper(beside, missing_steps(beside, job.execution.keep_states), job.cell.model, scorer, log.aside)
+    keep_it = make_state_keeper(
+        beside, missing_steps(beside, job.execution.keep_states), job.cell.model, scorer, log.aside
+    )
 
     def pass_on(progress: "Progress") -> None:
         keep_it(progress.step)
@@ -123,7 +125,7 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 
 @contextmanager
-def first_come(path: Path, report: Report) -> Iterator[bool]:
+def hold_lock(path: Path, report: Report) -> Iterator[bool]:
     """Hold a lock inside this context. While waiting for it, calls `report(0)`, which can stop the run. Yields whether
     the lock is held: False on file systems without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +155,7 @@ FOLDER = "trunks"
 NUMBER = re.compile("[0-9]+")
 
 
-def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None], report: Report) -> None:
+def train_to_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None], report: Report) -> None:
     """If a cell's rate decays, train the cell to the end of its constant phase and keep that state for longer cells.
 
     `train_until` trains the cell from its last state, if any, to a step, and saves its state there. States are copied
@@ -162,22 +164,22 @@ def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None],
     branch, state, lock = job.cell.recipe.stable_steps, job.folder / STATE, folder_of(job).with_suffix(".lock")
     if not branch:
         return
-    with first_come(lock, report):
+    with hold_lock(lock, report):
         kept = {step: file for step, file in branch_states(job).items() if step <= branch}
         if kept and not state.exists():
-            go_on_from(job, scorer, max(kept), kept[max(kept)])
+            continue_from(job, scorer, max(kept), kept[max(kept)])
     if branch in kept:
         return
     if not state.exists() or saved_step(state) < branch:
         train_until(branch)
     if saved_step(state) == branch:  # false if the kept state was deleted during the decay
-        with first_come(lock, report):
+        with hold_lock(lock, report):
             wanted = missing_steps(folder_of(job), (step for step in job.execution.keep_states if step <= branch))
             take_over_states(job.folder, folder_of(job), wanted, job.cell.model, scorer)
             keep_branch(job, state, branch)
 
 
-def go_on_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
+def continue_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
     """Let a cell continue from the `file` that a shorter cell kept at its `branch`, and copy the earlier states of
     `--keep-states`."""
     from menagerie.models.training.state import StateFile, copy_state

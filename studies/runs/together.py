@@ -130,7 +130,7 @@ def take_steps(
     history: "History | None" = None,
 ) -> None:
     """Train a cell's scorer, to the end or until a step, in all connected processes."""
-    from menagerie.models.training.device_images import room_on
+    from menagerie.models.training.device_images import free_memory_share
     from menagerie.models.training.loop import train_scorer
 
     with lead_training(job, scorer) as (ranks, check):
@@ -147,7 +147,7 @@ def take_steps(
             workers=job.execution.loaders,
             history=history,
             ranks=ranks,
-            room=room_on(scorer.device, job.execution.images_on_gpu),
+            room=free_memory_share(scorer.device, job.execution.images_on_gpu),
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.files import clear_leftovers, copy_file, write_text
 from menagerie.envs.core.records import write_record
-from menagerie.models.kept_states import keeper
+from menagerie.models.kept_states import make_state_keeper
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
@@ -27,7 +27,7 @@ from menagerie.studies.runs.graphs import (
 from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import CARRIED, read_carried, read_result, write_result
-from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
+from menagerie.studies.runs.shared import Report, hold_lock, start_from_shared_phase, train_to_branch
 from menagerie.studies.runs.together import JOINED, take_steps
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.runs.training_log import StepClock, TrainingLog, read_training, training_log
@@ -178,7 +178,7 @@ def one_training(job: Job, report: Report) -> Iterator[None]:
 
     A cell may wait for a cell whose weights it needs, never the other way round.
     """
-    with first_come(job.shared / f"cell-{job.id}.lock", report) as held:
+    with hold_lock(job.shared / f"cell-{job.id}.lock", report) as held:
         clear_leftovers(job.folder, below=True, alone=held)
         yield
 
@@ -212,7 +212,10 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
     from menagerie.models.training.state import StateFile
 
     cell, clock = job.cell, StepClock()
-    validation, keep = material.tests.get("validation"), keeper(job.folder, job.lacking, cell.model, scorer, log.aside)
+    validation, keep = (
+        material.tests.get("validation"),
+        make_state_keeper(job.folder, job.lacking, cell.model, scorer, log.aside),
+    )
     keep(0)
 
     def pass_on(progress: "Progress") -> None:
@@ -230,6 +233,6 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
         take_steps(job, material, scorer, file, pass_on, step, log.history)
 
     start_from_shared_phase(job, material, scorer, report, log)
-    reach_branch(job, scorer, train_until, report)
+    train_to_branch(job, scorer, train_until, report)
     train_until()
     return clock.median

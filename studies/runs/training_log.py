@@ -93,7 +93,7 @@ def fields_of(row: "HistoryRow") -> tuple[str, ...]:
     return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, *timing
 
 
-class Latest:
+class LastRow:
     """A logger that keeps the last row as a text for progress messages."""
 
     def __init__(self) -> None:

@@ -5,14 +5,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from menagerie.models.kept_states import STATES, Unusable, keeper, take_over, take_over_states
+from menagerie.models.kept_states import STATES, Unusable, make_state_keeper, take_over, take_over_states
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.together import take_steps
 from menagerie.studies.runs.train import fresh_scorer, one_training, open_material, run_cell
-from menagerie.studies.runs.training_log import Latest
+from menagerie.studies.runs.training_log import LastRow
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -27,7 +27,7 @@ def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], 
 
     `report` receives each step with the last row of the training log in words, and 0 with `WAITS` while the cell waits.
     """
-    latest = Latest()
+    latest = LastRow()
 
     def pass_on(step: int) -> None:
         report(step, latest.text if step else WAITS)
@@ -55,7 +55,7 @@ def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
         take_over_finished(job, scorer)
         if not (steps := job.lacking):
             break
-        keep = keeper(job.folder, steps, job.cell.model, scorer)
+        keep = make_state_keeper(job.folder, steps, job.cell.model, scorer)
         keep(0)
 
         def pass_on(progress: "Progress", keep: Callable[[int], None] = keep) -> None:

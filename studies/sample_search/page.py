@@ -11,15 +11,15 @@ from menagerie.studies.sample_search.points import (
     SearchTrial,
     Setting,
     axis_of,
-    capped_of,
+    count_capped,
     curve_of,
     fronts_of,
+    images_to_target,
     importances,
     is_complete,
     judged_by,
     ratio_interval,
     ratio_rows,
-    reached_of,
     sentences_on_test,
     volumes_so_far,
 )
@@ -82,7 +82,7 @@ def explain_search(study: Any, points: Sequence[SearchTrial]) -> str:
     )
     if not study.budgets:
         return f"{counted}Every model in every setting takes {study.recipe.steps} steps."
-    capped = [f"{its[0]} of {its[1]} of {model}" for model, its in capped_of(study, points).items()]
+    capped = [f"{its[0]} of {its[1]} of {model}" for model, its in count_capped(study, points).items()]
     said = (
         f" Settings that reached the cap before validation had stopped rising: {', '.join(capped)}." if capped else ""
     )
@@ -179,7 +179,7 @@ def target_table(study: Any, points: Sequence[SearchTrial]) -> Rows:
     """Return a table of what each model needs to reach the target."""
     rows = []
     for model in study.models:
-        bound, best, missed = reached_of(study, points, model)
+        bound, best, missed = images_to_target(study, points, model)
         shown = (
             [*best.row()[1:], share_in_percent(best.accuracy), share_in_percent(best.test(study))]
             if best

@@ -131,7 +131,7 @@ def fronts_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, list[Searc
     fronts = {}
     for model in study.models:
         mine = [p for p in points if (p.model, p.question) == (model, "front") and is_complete(study, p)]
-        fronts[model] = [mine[k] for k in pareto.front([p.images for p in mine], [p.accuracy for p in mine])]
+        fronts[model] = [mine[k] for k in pareto.pareto_front([p.images for p in mine], [p.accuracy for p in mine])]
     return fronts
 
 
@@ -140,7 +140,7 @@ def is_complete(study: Any, point: SearchTrial) -> bool:
     return point.state(study) == "complete" and point.here(study)
 
 
-class Reached(NamedTuple):
+class ImagesToTarget(NamedTuple):
     """The images that a model needs to reach the target."""
 
     bound: Bound | None
@@ -151,7 +151,7 @@ class Reached(NamedTuple):
     """The most images of a setting that hasn't reached the target; None if all have."""
 
 
-def reached_of(study: Any, points: Sequence[SearchTrial], model: str) -> Reached:
+def images_to_target(study: Any, points: Sequence[SearchTrial], model: str) -> ImagesToTarget:
     """Return the images that a model needs to reach the target, over the settings of both searches that have ended.
     Those that reached it in another folder are left out."""
     ended = [point for point in points if point.model == model and point.state(study) != "running"]
@@ -160,7 +160,7 @@ def reached_of(study: Any, points: Sequence[SearchTrial], model: str) -> Reached
     best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
     missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
     bound = pareto.fewest_images([point.images for point in mine], did) if mine else None
-    return Reached(bound, best, max(missed, default=None))
+    return ImagesToTarget(bound, best, max(missed, default=None))
 
 
 def importances(points: Sequence[SearchTrial], model: str) -> dict[str, float]:
@@ -193,7 +193,7 @@ def ratio_interval(study: Any, points: Sequence[SearchTrial], other: str) -> str
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
 
 
-def capped_of(study: Any, points: Sequence[SearchTrial]) -> dict[str, tuple[int, int]]:
+def count_capped(study: Any, points: Sequence[SearchTrial]) -> dict[str, tuple[int, int]]:
     """Count, for each model, the settings for which validation was still rising at the largest budget, and all
     settings. A setting that both searches tried counts once."""
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in study.models}
@@ -221,7 +221,7 @@ def volumes_so_far(study: Any, points: Sequence[SearchTrial]) -> list[tuple[int,
 def ratio_rows(study: Any, points: Sequence[SearchTrial]) -> list[list[str]]:
     """Return a row for each other model: its name, the first model's images by its own, and this in words."""
     first, *others = study.models
-    need = {model: reached_of(study, points, model).bound for model in study.models}
+    need = {model: images_to_target(study, points, model).bound for model in study.models}
     if None in need.values():
         return []
     return [
@@ -238,7 +238,7 @@ def sentences_on_test(study: Any, points: Sequence[SearchTrial]) -> list[str]:
     """Write a sentence on the accuracy on the test for each model that reached the target on validation."""
     said = []
     for model in study.models:
-        if best := reached_of(study, points, model).best:
+        if best := images_to_target(study, points, model).best:
             test, known = best.test(study), f"{100 * best.accuracy:.1f} % on validation"
             has = f"On the test the setting by which {model} reached the target, {best.images} images, has "
             missed = (

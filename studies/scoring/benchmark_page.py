@@ -186,7 +186,7 @@ def error_parts(records: Records) -> Iterator[Part]:
 
 def error_pictures(piece: BenchmarkPiece, wrong: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """Return small pictures of the middle of each image, with both texts and their scores."""
-    bench = piece.subject.bench.framed(PIXELS, squashed=False, interpolation="bicubic")
+    bench = piece.subject.bench.reframe(PIXELS, squashed=False, interpolation="bicubic")
     pixels = bench.images([case["image"] for case in wrong]).permute(0, 2, 3, 1).numpy()
     found = []
     for image, one in zip(pixels, wrong, strict=True):

@@ -112,10 +112,10 @@ class BenchmarkPiece(Piece):
     def questions(self) -> int:
         return questions_to(self.tested.source, [self.subject.bench])
 
-    def prepared(self) -> tuple[LoadedScorer, Embeddings] | Judge:
+    def prepare_model(self) -> tuple[LoadedScorer, Embeddings] | Judge:
         """Return the model with its embeddings of images, or the judge."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused with our own message
-        loaded = super().prepared()
+        loaded = super().prepare_model()
         if isinstance(loaded, Judge):
             return loaded
         return loaded, attempt(self.model, "fails", lambda: self.embeddings_of(loaded, self.tested))
@@ -137,7 +137,7 @@ class BenchmarkPiece(Piece):
         else:
             model, rater = prepared
             scorer, space = model.scorer, model.scorer.texts
-            bench = self.subject.bench.framed(*model.framing)
+            bench = self.subject.bench.reframe(*model.framing)
             words, skipped = readable_texts(bench, space.words, space.context, self.skip, self.model)
             reranker = self.first and Reranker(self.first, words, self.device, self.embeddings_of)
         cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
@@ -148,7 +148,7 @@ class BenchmarkPiece(Piece):
         result = {
             **{"id": self.id, "model": self.model, "benchmark": self.label},
             **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
-            "wrong": surely_wrong(results),
+            "wrong": surest_errors(results),
             **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
             **{"cut": cut, **judged_record(scorer)},
@@ -304,7 +304,7 @@ def write_texts(path: Path, bench: Benchmark) -> None:
         )
 
 
-def surely_wrong(results: Sequence[ScoredItem]) -> list[Mapping[str, Any]]:
+def surest_errors(results: Sequence[ScoredItem]) -> list[Mapping[str, Any]]:
     """Return the images of wrong tests that prefer a false text by the widest margins, each once."""
     examples = [example for result in results if result.outcome.official < 1 for example in preferences(result)]
     shown: dict[int, Mapping[str, Any]] = {}

@@ -13,7 +13,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.render import RENDER_VERSION
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
-from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.frozen.benchmark import load_frozen
 from menagerie.generators.frozen.digests import make_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.models.evaluation.scoring import score_items
@@ -22,7 +22,7 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.library.judged import JudgeSource
 from menagerie.models.library.sources import ScorerSource
 from menagerie.models.scorer import Scorer
-from menagerie.studies.cards.card import OfAnswers, OfModel, OfProgram, OfTest, write_card
+from menagerie.studies.cards.card import CardAnswers, CardModel, CardProgram, CardTest, write_card
 from menagerie.studies.cards.scores import COLUMNS, HAD, read_scores, record_results, score_row
 from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
@@ -42,7 +42,7 @@ class FrozenPiece(SplitPiece):
 
     kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
 
-    def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
+    def evaluate_piece(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
         """Return the results, and write all scores beside the predictions, also those of left out records."""
         rows: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
@@ -64,7 +64,7 @@ class FrozenPiece(SplitPiece):
 
 def check_frozen_options(names: Sequence[str], world: str, resolution: int, default: int) -> None:
     """Raise for options that contradict a frozen benchmark among the splits."""
-    for bench in (frozen(name) for name in names if name in FROZEN):
+    for bench in (load_frozen(name) for name in names if name in FROZEN):
         for option, given, ours in (
             ("world", world, bench.recipe.world),
             ("resolution", "" if resolution == default else resolution, bench.resolution),
@@ -83,7 +83,7 @@ def piece_class(name: str) -> type[SplitPiece]:
 
 def make_if_frozen(name: str, root: Path, workers: int) -> Path | None:
     """Render and check a frozen benchmark, and return its split file; None for other splits."""
-    return make_frozen(frozen(name), root, workers) if name in FROZEN else None
+    return make_frozen(load_frozen(name), root, workers) if name in FROZEN else None
 
 
 def write_cards(records: Records) -> list[Path]:
@@ -100,31 +100,31 @@ def write_cards(records: Records) -> list[Path]:
     written = []
     for name, (piece, result) in zip(names, found, strict=True):
         origin = result["provenance"]
-        model = OfModel(
+        model = CardModel(
             portable_label(piece.tested),
             piece.tested.weights,
             says[piece.model],
             trained.get(piece.model, ""),
             (result.get("cut") or {}).get("texts", 0),
             answers_of_judge(piece.tested.source, result),
-            [OfTest(its, without_folders(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
+            [CardTest(its, without_folders(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
         )
-        program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
+        program = CardProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
         if not any(record_results(read_scores(scores))):
             print(f"no card of {name}: its training had every record in part")
             continue
-        bench, day = frozen(piece.label), origin["started"].partition("T")[0]
+        bench, day = load_frozen(piece.label), origin["started"].partition("T")[0]
         written.append(write_card(records.out / CARDS, files[name], scores, bench, model, program, day))
     return written
 
 
-def answers_of_judge(source: ScorerSource, result: Mapping[str, Any]) -> OfAnswers | None:
+def answers_of_judge(source: ScorerSource, result: Mapping[str, Any]) -> CardAnswers | None:
     """Return what a card says about a judge's answers; None for a scorer."""
     if not isinstance(source, JudgeSource):
         return None
     counts = result["judged"]
-    return OfAnswers(counts["items"], counts["undecided"], FORMS[source.form].compares_images)
+    return CardAnswers(counts["items"], counts["undecided"], FORMS[source.form].compares_images)
 
 
 def portable_label(model: Model) -> str:

@@ -133,13 +133,13 @@ def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
 
 def settings_but_seed(model: Model) -> Any:
     """Return the settings of a cell without seeds, also those of split and base; empty for other models."""
-    return without_seeds(training_record(model).get("settings", {}))
+    return ignore_seeds(training_record(model).get("settings", {}))
 
 
-def without_seeds(settings: Any) -> Any:
+def ignore_seeds(settings: Any) -> Any:
     if not isinstance(settings, Mapping):
         return settings
-    return {name: without_seeds(value) for name, value in settings.items() if name != "seed"}
+    return {name: ignore_seeds(value) for name, value in settings.items() if name != "seed"}
 
 
 def recorded_world(model: Model) -> str:

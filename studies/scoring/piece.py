@@ -94,7 +94,7 @@ class Piece(AnyJob, ABC):
             report(done, "")
 
         try:
-            self.score(load_once(self.group, self.prepared), count)
+            self.score(load_once(self.group, self.prepare_model), count)
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
 
@@ -103,7 +103,7 @@ class Piece(AnyJob, ABC):
         """Number of questions that the piece asks a judge; 0 for other models."""
         return 0
 
-    def prepared(self) -> Any:
+    def prepare_model(self) -> Any:
         """Return the model, ready to score. This is done once for all its pieces."""
         return load_model(self.tested, self.device)
 

@@ -7,7 +7,7 @@ from menagerie.envs.core.identity import json_value
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.frozen.benchmark import load_frozen
 from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.generators.storage.columns import make_columns
@@ -19,7 +19,7 @@ from menagerie.generators.vocabulary import Vocabulary
 
 def planned_scenes(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
     """Return the scenes of each subset of a split, also those that hide too much; a frozen benchmark has no train."""
-    return frozen(name).tested() if name in FROZEN else recipe.subsets()
+    return load_frozen(name).tested() if name in FROZEN else recipe.subsets()
 
 
 def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Split:

@@ -69,7 +69,7 @@ class Reranker:
         loaded = load_model(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
             raise UserError(f"--rerank {model.label} reads each pair too; name a model that has vectors")
-        space, bench = loaded.scorer.texts, self.bench.framed(*loaded.framing)
+        space, bench = loaded.scorer.texts, self.bench.reframe(*loaded.framing)
         readable_texts(bench, space.words, space.context, False, f"--rerank {model.label}")
         return self.embeddings_of(loaded, model), bench
 

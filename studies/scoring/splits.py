@@ -44,7 +44,7 @@ from menagerie.studies.scoring.texts import cut_record, unread_texts
 from menagerie.studies.scoring.trained_on import (
     cover_tests,
     print_training,
-    scored_in,
+    scored_tests,
     warnings_in,
     without_left_out,
 )
@@ -96,7 +96,7 @@ class SplitPiece(Piece):
             scorer = prepared.scorer
             check_texts_readable(scorer, tests)
             tests = {name: FramedBenchmark(test, prepared.framing, report) for name, test in tests.items()}
-        subsets = attempt(self.model, "fails", lambda: self.evaluated(tests, scorer))
+        subsets = attempt(self.model, "fails", lambda: self.evaluate_piece(tests, scorer))
         result = {
             **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},
             "cut": attempt(self.model, "fails", lambda: cut_record(scorer, texts_of_tests(tests))),
@@ -105,7 +105,7 @@ class SplitPiece(Piece):
         }
         write_result(self.folder, result, self.kept)
 
-    def evaluated(self, tests: Tests, scorer: Scorer | Judge) -> Results:
+    def evaluate_piece(self, tests: Tests, scorer: Scorer | Judge) -> Results:
         """Return the results of all tests, and write the predictions."""
         return evaluate(self.folder, without_left_out(tests, self.covered), scorer)
 
@@ -121,7 +121,7 @@ def open_split_tests(path: Path) -> tuple[str, Tests]:
 def split_piece(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
     """Return the piece of a model on the split in a file. Raises if the file isn't a split."""
     content, tests = open_split_tests(path)
-    had = covered_by(model.training, path)
+    had = overlap_by_subset(model.training, path)
     images = count_images(without_left_out(tests, had).values())
     kept = (
         {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}
@@ -134,7 +134,7 @@ def split_piece(model: Model, label: str, path: Path, kind: type[SplitPiece] = S
 
 
 @cache
-def covered_by(training: Training, path: Path) -> dict[str, Overlap]:
+def overlap_by_subset(training: Training, path: Path) -> dict[str, Overlap]:
     """Return what a training had of each subset, but train, of the split in a file."""
     return cover_tests(training, open_split_tests(path)[1])
 
@@ -193,7 +193,7 @@ def parts(records: Records) -> Iterator[Part]:
             text = f"On {split} {names[model]} {most}: {level}; chance is 50."
             yield Sentence(text)
     for its in scored.values():
-        yield from map(Sentence, warnings_in(scored_in(its), names))
+        yield from map(Sentence, warnings_in(scored_tests(its), names))
     says = "Hard negatives: how often the true caption is preferred, by split and subset."
     yield Bars("swaps", swaps, panels=("split", "subset"), words={"model": names}, says=says)
     yield Paragraph(AS_THEY_ARE)
@@ -253,7 +253,7 @@ def split_parts(split: str, records: Records, file: str, names: Mapping[str, str
     yield swap_table(records, file, names)
     if len(records.results) > 1:
         yield difference_table(records.where(task="swap"), file, names)
-    yield from on_training(scored_in(records), file, names)
+    yield from on_training(scored_tests(records), file, names)
     subsets = file_names(numbers.subset.unique())
     for subset, rows in numbers.groupby("subset", sort=False):
         if rows.n.any():
@@ -300,4 +300,4 @@ def print_results(records: Records) -> None:
         names = short_names(records)
         header, *rows = to_rows(Sheet(swap_table(its, "", names)).frame)
         print_table(header, rows, f"{split}: swaps preferred right, %")
-        print_training(scored_in(its), names)
+        print_training(scored_tests(its), names)

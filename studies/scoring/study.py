@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, validate
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.machine import check_device_here
 from menagerie.studies.runs.results import LEFT_OUT
@@ -84,7 +84,7 @@ class ScoringStudy(AnyStudy):
     def pieces(self) -> "Iterable[Piece]":
         """Return a piece for each model and each split or benchmark that it is scored on."""
 
-    def plan(self, known: Known) -> Iterable[Arm]:
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check_given(self, preset: AnyStudy) -> None:

@@ -35,7 +35,7 @@ def parse_benchmarks(
     parser = open_parser(name, parses)
     parse_all(parser, list(dict.fromkeys(text for bench in benches for text in text_strings(bench))))
     return parser, [
-        bench.reworded({text: Caption(text.text, parser.graph(text.text)) for text in bench.texts}) for bench in benches
+        bench.reword({text: Caption(text.text, parser.graph(text.text)) for text in bench.texts}) for bench in benches
     ]
 
 
@@ -100,7 +100,7 @@ def readable_texts(
         )
     new = {text: shorten_text(text, known, context - 1) for text in texts}
     changed = sum(new[text].text.split() != words_in(text.text) for text in texts)
-    made = bench.reworded(new)
+    made = bench.reword(new)
     return made, Skipped(len(unknown), changed, number_of_tests(bench) - number_of_tests(made))
 
 

@@ -56,7 +56,7 @@ def with_items(test: Benchmark, keep: Callable[[Item], bool]) -> Benchmark:
     return made
 
 
-def scored_in(records: "Records") -> list[ScoredTest]:
+def scored_tests(records: "Records") -> list[ScoredTest]:
     """Return the tests that models were scored on, without empty ones."""
     pieces = [arm.cell for arm, _ in records.results]
     every = (ScoredTest(it.model, it.label, name, had) for it in pieces for name, had in it.covered.items())

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.catalog import names, register, shipped
+from menagerie.envs.catalog import names, register, shipped_ingredients
 from menagerie.envs.drawing.background import Background, Rays, lay_ground
 from menagerie.envs.drawing.camera import VIEWS, view_of
 from menagerie.envs.drawing.cutout import Cutout, trim
@@ -86,7 +86,7 @@ def ingredients() -> Iterator[tuple[str, Scene]]:
     # Every texture, and every pattern on some of them.
     yield from (
         (f"texture {name}", alone(texture=name))
-        for name in (*sorted([*shipped("textures").names(), *PATTERNS]), PICTURE)
+        for name in (*sorted([*shipped_ingredients("textures").names(), *PATTERNS]), PICTURE)
     )
     for name, view in product((*names("backgrounds"), PICTURE), (0, OTHER_VIEW)):
         yield f"background {name} in view {view}", alone(background=name, view=view)

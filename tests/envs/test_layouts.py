@@ -74,7 +74,7 @@ def test_any_two_objects_of_a_layout_have_exactly_one_relation_which_agrees_with
             assert sign * first[axis] < sign * second[axis]
 
 
-def test_relations_by_hand():
+def test_relations_of_places_agree_with_cases_done_by_hand():
     scene = scene_in("near left", "front left", "front middle", "high right")
     assert [obj.slot for obj in scene.objects] == ["front left", "front middle", "high right", "near left"]
     assert scene.relations == (

@@ -4,7 +4,7 @@ import pytest
 
 from menagerie.envs.catalog import names
 from menagerie.envs.checks import physics
-from menagerie.envs.drawing.placement import Settled, read_poses
+from menagerie.envs.drawing.placement import RestPose, read_poses
 from menagerie.envs.relations import RELATIONS
 from menagerie.envs.slots import SLOTS, Slot
 
@@ -45,9 +45,9 @@ def test_top_heavy_body_is_reported_to_fall(bullet, tmp_path, monkeypatch):
 
 
 def test_pose_other_than_the_stored_one_is_reported():
-    assert physics.pose_problems({"cat": Settled()}, {"cat": Settled(pitch=5.0)})
-    assert physics.pose_problems({"cat": Settled()}, {"cat": Settled(lift=0.05)})
-    assert "no stored pose" in physics.pose_problems({}, {"cat": Settled()})[0]
+    assert physics.pose_problems({"cat": RestPose()}, {"cat": RestPose(pitch=5.0)})
+    assert physics.pose_problems({"cat": RestPose()}, {"cat": RestPose(lift=0.05)})
+    assert "no stored pose" in physics.pose_problems({}, {"cat": RestPose()})[0]
 
 
 def test_contact_is_detected_where_slots_are_too_near(bullet, parts, monkeypatch):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from tests.command import WITH_TESTS
 
 SCRIPT = """
@@ -24,7 +24,7 @@ def loaded(name):
 if __name__ == "__main__":
     processes.CAN_SERVE = sys.argv[1] == "serve"
     processes.serve(["colorsys"])
-    print(processes.in_child(loaded, "colorsys"), loaded("colorsys"))
+    print(processes.call_in_child(loaded, "colorsys"), loaded("colorsys"))
 """
 
 
@@ -43,14 +43,14 @@ def script(tmp_path):
 
 
 def test_child_returns_results_and_raises_errors():
-    assert in_child(divmod, 7, 2) == (3, 1)
+    assert call_in_child(divmod, 7, 2) == (3, 1)
     with pytest.raises(UserError, match="no such object"):
-        in_child(refuse)
+        call_in_child(refuse)
 
 
 def test_killed_child_is_one_error():
     with pytest.raises(UserError, match="the process of die has ended: killed, or out of memory"):
-        in_child(die)
+        call_in_child(die)
 
 
 @pytest.mark.parametrize(("how", "expected"), [("serve", "True False"), ("spawn", "False False")])

@@ -36,7 +36,7 @@ def test_no_view_makes_a_small_object_as_large_as_a_big_one():
         assert SIZES["small"] * (1 + slot.scale_range) < 0.9 * SIZES["big"] * (1 - slot.scale_range)
 
 
-def test_sizes_share_a_pose(renderer):
+def test_an_animal_has_one_pose_in_all_sizes(renderer):
     for animal, slot in (("rabbit", "left"), ("penguin", "above"), ("crocodile", "center")):
         small, big = (pose_in_slot(animal, slot, 3, size) for size in ("small", "big"))
         assert (small.yaw, small.position[:2]) == (big.yaw, big.position[:2])

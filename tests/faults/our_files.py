@@ -14,7 +14,7 @@ from menagerie.envs.core.reading import read_json
 from menagerie.envs.core.records import check_digest, write_record, write_records
 from menagerie.envs.render.atlas import Atlas
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.frozen.benchmark import load_frozen
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
 from menagerie.generators.storage.dataset import SplitDataset
@@ -31,7 +31,7 @@ from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.attention import read_run_config
-from menagerie.studies.cards.card import OfModel, OfProgram, read_card, write_card
+from menagerie.studies.cards.card import CardModel, CardProgram, read_card, write_card
 from menagerie.studies.cards.scores import COLUMNS as COLUMNS_OF_SCORES
 from menagerie.studies.cards.scores import read_scores as read_card_scores
 from menagerie.studies.cluster.jobs import Handle
@@ -66,8 +66,8 @@ def make_card(folder: Path) -> Path:
     """Write a card with its page and its scores."""
     rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5") for k in range(12)]
     write_csv(folder / "scores.csv", COLUMNS_OF_SCORES, rows)
-    model, program = OfModel("clip", "0", "small", "", 0), OfProgram("0.1", 1, "")
-    return write_card(folder, "card", folder / "scores.csv", frozen("binding-2"), model, program, "2026-11-27")
+    model, program = CardModel("clip", "0", "small", "", 0), CardProgram("0.1", 1, "")
+    return write_card(folder, "card", folder / "scores.csv", load_frozen("binding-2"), model, program, "2026-11-27")
 
 
 def read_scores_of_card(path: Path) -> list[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from menagerie.studies.runs.machine import start_server
 from tests.command import run_here
 from tests.faults.command_lines import Entry, entries, plain, write_files
@@ -33,7 +33,7 @@ def folder(tmp_path_factory) -> Path:
     write_files(place)
     shutil.copy(make_split(tmp_path_factory.mktemp("store")), place / "split.h5")
     start_server(1)
-    in_child(abs, 1)  # loads what the checks of studies need
+    call_in_child(abs, 1)  # loads what the checks of studies need
     importlib.import_module("menagerie.models.contract")  # here too, for classes of users
     return place
 

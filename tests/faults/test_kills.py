@@ -52,7 +52,7 @@ if __name__ == "__main__":
     if kind == "served":
         processes.serve(["colorsys"])
     if kind in ("served", "spawned"):
-        processes.in_child(wait)
+        processes.call_in_child(wait)
     if kind == "loaders":
         loader()
     if kind == "tasks":

@@ -7,7 +7,7 @@ from menagerie.envs.scene import Object, Scene
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions import templates
-from menagerie.generators.captions.contents import exchanged
+from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
@@ -180,7 +180,7 @@ def rows_of(made: MultiObjectRecipe, name: str, scene: Scene) -> Iterator[Row]:
             "texture": obj.texture,
             "place": obj.slot,
             "size": obj.size or None,
-            "exchanged": i in exchanged(scene),
+            "exchanged": i in exchanged_objects(scene),
             "mentioned": at is not None,
             "textured": at and at[1],
             "mentioned first": at and at[0] == 0 if len(nodes) > 2 else None,

@@ -64,7 +64,7 @@ def test_every_caption_of_a_split_gives_its_graph(split):
         assert [menagerie.parse(caption) for caption in records.captions] == records.graphs
 
 
-def test_plain_text():
+def test_capitals_spaces_and_commas_are_dropped_from_plain_text():
     assert plain_text("  A red cat, and a Dog.  ") == "a red cat and a dog"
 
 

@@ -23,7 +23,7 @@ from menagerie.generators.benchmarks.benchmark import (
     texts_chosen,
 )
 from menagerie.generators.benchmarks.caption_pairs import both_above
-from menagerie.generators.benchmarks.matrix import among_best, rank_candidates
+from menagerie.generators.benchmarks.matrix import is_among_best, rank_candidates
 from menagerie.generators.benchmarks.photographs import ItemBenchmark, group_by_task
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
@@ -156,10 +156,10 @@ def test_ranks_of_candidates_by_hand():
     """Candidates 1 and 4 are true; the best of them ties with a false one before it and one behind it."""
     ranked = rank_candidates(np.array([0.9, 0.2, 0.5, 0.1, 0.5, 0.5], np.float32), np.array([1, 4]))
     assert ranked == (4, 0, 1, (2, 1), 1)
-    assert among_best(ranked, 1) == Outcome(0.0, 0.0, False)
-    assert among_best(ranked, 2) == Outcome(0.0, pytest.approx(1 / 3), True)
-    assert among_best(ranked, 3) == Outcome(1.0, pytest.approx(2 / 3), True)
-    assert among_best(ranked, 4) == among_best(ranked, 9) == Outcome(1.0, 1.0, False)
+    assert is_among_best(ranked, 1) == Outcome(0.0, 0.0, False)
+    assert is_among_best(ranked, 2) == Outcome(0.0, pytest.approx(1 / 3), True)
+    assert is_among_best(ranked, 3) == Outcome(1.0, pytest.approx(2 / 3), True)
+    assert is_among_best(ranked, 4) == is_among_best(ranked, 9) == Outcome(1.0, 1.0, False)
 
 
 # Means
@@ -378,7 +378,7 @@ def test_texts_without_a_word_left_are_no_candidates(tmp_path):
     bench = make("retrieval-coco", tmp_path)
     gone = {text for text in bench.texts if text.text.startswith(("a small cat beside 2", "2 dogs"))}
     assert len(gone) == 2
-    made = bench.reworded({text: text._replace(text="") if text in gone else text for text in bench.texts})
+    made = bench.reword({text: text._replace(text="") if text in gone else text for text in bench.texts})
     (pool,), (before,) = made.pools, bench.pools
     assert (len(pool.images), len(pool.texts)) == (IMAGES, len(before.texts) - 2)
     assert made.tests()["I2T R@1"] == IMAGES - 1
@@ -507,7 +507,7 @@ def test_a_file_with_a_fault_is_refused_by_name(name, spoil, problem, tmp_path):
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_one_image_is_no_retrieval(tmp_path):
+def test_a_pool_of_one_image_is_refused(tmp_path):
     MAKERS["retrieval-coco"](tmp_path)
     for k in range(1, IMAGES):
         (tmp_path / f"coco/val2014/COCO_val2014_{k:012d}.jpg").unlink()

@@ -47,7 +47,7 @@ def scores(*rows):
         (group_chosen, scores([0.5, 0.5], [0.6, 0.6]), (0, 0, True)),
     ],
 )
-def test_rules_by_hand(rule, matrix, expected):
+def test_rules_of_items_agree_with_cases_done_by_hand(rule, matrix, expected):
     assert tuple(rule(matrix)) == pytest.approx(expected)
 
 

@@ -98,7 +98,7 @@ def pairs_of(world, slots):
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("world", WORLDS.values(), ids=lambda world: world.name)
-def test_contract_of_single_objects(template, world):
+def test_single_objects_have_a_caption_graph_and_negatives_that_agree(template, world):
     for scene in singles_of(world):
         one = caption(scene, 0, template)
         assert states_all(one.graph, scene)

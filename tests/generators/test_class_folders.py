@@ -106,7 +106,7 @@ def test_folders_without_a_class_are_named(tmp_path):
         (("0", "1"), "0\ta\u2028b\n1\tc\x85d\x0be", {"0": "a\u2028b", "1": "c\x85d\x0be"}),
     ],
 )
-def test_lines_of_classes_txt(tmp_path, folders, lines, expected):
+def test_class_folders_take_names_from_classes_txt(tmp_path, folders, lines, expected):
     """By the folder that a line names; a newline alone ends a line."""
     found = names_in(tmp_path, "own", folders, classes=lines)
     assert found == expected

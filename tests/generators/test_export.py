@@ -127,7 +127,7 @@ def test_tests_of_several_rules_are_exported_too(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_stopped_it_leaves_nothing(split, tmp_path, form):
+def test_a_stopped_export_leaves_nothing(split, tmp_path, form):
     def stop(stage, done, total):
         if done > total / 2:
             raise KeyboardInterrupt
@@ -251,7 +251,7 @@ def test_an_untrusted_subset_names_no_path(copied, tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
-def test_command_line(split, tmp_path):
+def test_export_command_writes_its_files(split, tmp_path):
     call = [sys.executable, "-m", "menagerie", "export", str(split), "--format", "sugarcrepe"]
     call += ["--out", str(tmp_path / "out"), "--subsets"]
     first, wrong = (run_here([*call, *names], tmp_path) for names in (("train", "seen_pairs"), ("trian",)))

@@ -150,7 +150,7 @@ def test_a_shuffled_false_caption_has_the_captions_words(trains, name):
             assert false.text != true.text
 
 
-def test_with_relations_or_sizes_shuffles_are_more_than_swaps(trains):
+def test_relations_and_sizes_allow_more_shuffles_than_swaps(trains):
     for name in ("sizes", "spatial"):
         train = trains[name]
         swaps = {scene: false for scene, _, false in train.drawn("swap", [0])}

@@ -28,7 +28,7 @@ def root(tmp_path):
     return root.resolve()
 
 
-def test_files_are_there_or_not(root):
+def test_existence_of_files_is_seen(root):
     there = {"1.jpg", "a/2.jpg", "a/b/3.jpg", "link.jpg", "folder/3.jpg", "./1.jpg", "a//2.jpg"}
     absent = {"4.jpg", "a", "a/3.jpg", "nowhere/1.jpg", "1.jpg/2.jpg", "dangling.jpg", "circle.jpg", "folder/2.jpg"}
     assert set(find_files(root, there | absent)) == there

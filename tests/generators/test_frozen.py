@@ -11,7 +11,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.frozen.benchmark import Digests, frozen
+from menagerie.generators.frozen.benchmark import Digests, load_frozen
 from menagerie.generators.frozen.digests import check_digests, digest_of_rows, digests_of, scene_row
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -29,7 +29,7 @@ SAMPLES = {
 @cache
 def unrendered(name):
     """The tests of a benchmark in memory, with nothing rendered."""
-    bench = frozen(name)
+    bench = load_frozen(name)
     tested = bench.tested()
     split = of_planned(bench.recipe, tested)
     return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in bench.recipe.all_tests}
@@ -38,7 +38,7 @@ def unrendered(name):
 @pytest.mark.parametrize("name", FROZEN)
 def test_a_file_writes_out_every_field_so_that_no_default_can_move_it(name):
     recipe = tomllib.loads(FROZEN[name].read_text())["recipe"]
-    bench = frozen(name)
+    bench = load_frozen(name)
     assert recipe.pop("kind") == bench.recipe.kind
     assert recipe.keys() == {item.name for item in fields(bench.recipe)}
     assert read_recipe(name) == bench.recipe
@@ -48,7 +48,7 @@ def test_a_file_writes_out_every_field_so_that_no_default_can_move_it(name):
 
 @pytest.mark.parametrize("name", FROZEN)
 def test_scenes_and_texts_are_those_of_the_digests(name):
-    bench, tests = frozen(name), unrendered(name)
+    bench, tests = load_frozen(name), unrendered(name)
     items = [(subset, item) for subset, test in tests.items() for item in test.items]
     assert digest_of_rows(scene_row(*both) for both in items) == bench.parts.scenes
     texts = ((subset, item.record, item.task, item.texts) for subset, item in items)
@@ -58,7 +58,7 @@ def test_scenes_and_texts_are_those_of_the_digests(name):
 @pytest.mark.parametrize("name", FROZEN)
 def test_a_sample_of_the_images_has_the_bytes_that_it_had(name, tmp_path):
     """The command compares all of them."""
-    bench = frozen(name)
+    bench = load_frozen(name)
     chosen = [scene for scenes in bench.tested().values() for scene in scenes[:1]]
     store = SplitFolder(tmp_path, load_world(bench.recipe.world), bench.resolution)
     images, _ = store.renderer(1).render([each for scene in chosen for each in (scene, bench.recipe.swap(scene))])
@@ -66,7 +66,7 @@ def test_a_sample_of_the_images_has_the_bytes_that_it_had(name, tmp_path):
 
 
 def test_what_differs_is_named():
-    bench = frozen("binding-2")
+    bench = load_frozen("binding-2")
     check_digests(bench, bench.parts)
     for part in Digests._fields:
         with pytest.raises(UserError, match=rf"binding-2: its {part} here differ .*{part} 0000"):

@@ -30,7 +30,7 @@ def test_a_pair_keeps_its_texture_unless_a_rule_takes_it():
         (replace(KINDS["spatial"], unseen_under="own"), ("relation=above & pair={rabbit, elephant}",)),
     ],
 )
-def test_a_rule_can_be_had_with_any_seed(recipe, rules):
+def test_a_rule_can_be_met_with_any_seed(recipe, rules):
     """Whichever pairs chance would keep for validation: tests show none of these."""
     for seed in range(8):
         subsets = replace(recipe, hold_out=rules, seed=seed).subsets()

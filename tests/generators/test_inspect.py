@@ -35,7 +35,7 @@ def run(*options: object) -> subprocess.CompletedProcess:
     return run_here([sys.executable, "-m", "menagerie", "inspect", *map(str, options)], Path.cwd())
 
 
-def test_rows_are_the_records(made):
+def test_inspect_counts_the_records_of_each_subset(made):
     split = read_split(made)
     rows = subset_rows(split)
     assert [row["subset"] for row in rows] == ["train", *sorted(set(split.subsets) - {"train"})]
@@ -90,7 +90,7 @@ def test_swapped_pairs_are_as_many_as_requested(split):
         (np.zeros((2, 3)), 0.0),
     ],
 )
-def test_normalised_mutual_information(table, expected):
+def test_normalised_mutual_information_agrees_with_scikit_learn(table, expected):
     assert normalised_mutual_information(np.array(table, np.int64)) == pytest.approx(expected, abs=1e-12)
 
 

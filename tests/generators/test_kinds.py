@@ -11,7 +11,7 @@ from menagerie.envs.slots import OUTWARD
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.parser import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe, pair_scenes
-from menagerie.generators.splits.dependence import apportioned, marked_textures
+from menagerie.generators.splits.dependence import divide_in_proportion, marked_textures
 from menagerie.generators.splits.recipe import sample_scenes
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import split_name
@@ -52,8 +52,8 @@ def test_textures_are_marked_evenly():
 
 
 def test_quotas_are_whole_and_nearest():
-    assert apportioned(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
-    assert apportioned(np.array([1.0, 0.0]), 3).tolist() == [3, 0]
+    assert divide_in_proportion(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
+    assert divide_in_proportion(np.array([1.0, 0.0]), 3).tolist() == [3, 0]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def laid_elsewhere(folder, files: bool):
 
 @pytest.mark.parametrize("files", [True, False])
 @pytest.mark.parametrize("name", sorted(MAKERS))
-def test_below_the_data_root_of_a_benchmark(name, files, tmp_path):
+def test_links_below_the_data_root_of_a_benchmark_are_followed(name, files, tmp_path):
     MAKERS[name](tmp_path / "data")
     place = Place(tmp_path / "data", 16, tag=tiny_tags)
     before = list(load_benchmark(name).build(place).content())
@@ -37,7 +37,7 @@ def test_below_the_data_root_of_a_benchmark(name, files, tmp_path):
 
 @pytest.mark.parametrize("files", [True, False])
 @pytest.mark.parametrize("name", sorted(SOURCES))
-def test_below_the_data_root_of_a_source(name, files, tmp_path):
+def test_links_below_the_data_root_of_a_source_are_followed(name, files, tmp_path):
     SOURCES[name](tmp_path / "data")
     before = load_source(name).open(Place(tmp_path / "data", 16))
     laid_elsewhere(tmp_path / "data", files)
@@ -48,13 +48,13 @@ def test_below_the_data_root_of_a_source(name, files, tmp_path):
 
 @pytest.mark.parametrize("files", [True, False])
 @pytest.mark.parametrize("make", [lambda f: make_table(f, "parquet"), lambda f: make_webdataset(f, "classnames.txt")])
-def test_below_a_folder_of_the_hub(make, files, tmp_path):
+def test_links_below_a_folder_of_the_hub_are_followed(make, files, tmp_path):
     folder = make(tmp_path).parent
     laid_elsewhere(folder, files)
     assert import_folder(folder, tmp_path / "data").images > 1
 
 
-def test_beside_a_world(tmp_path):
+def test_links_beside_a_world_are_followed(tmp_path):
     draw(tmp_path / "lion.png")
     (tmp_path / "world").mkdir()
     path = world_of(tmp_path / "world", '[animal.lion]\ncutouts = ["link.png"]\n', '["lion", "rabbit"]')

@@ -96,7 +96,7 @@ def test_tasks_are_there_for_every_number_of_objects():
 
 
 @pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
-def test_known_results(name, subset):
+def test_scorers_of_known_skill_have_known_accuracies_on_tasks(name, subset):
     for task in asked_of(name)[subset].tasks:
         if task != FOUR_WAY:
             check_known(name, subset, task)

@@ -17,7 +17,7 @@ from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import tasks_named
-from menagerie.generators.splits.facts import has_none
+from menagerie.generators.splits.facts import claim_has_none
 from menagerie.generators.splits.recipe import OF_RULES, PairCounts, SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -71,7 +71,7 @@ class BackgroundRecipe(SplitRecipe):
         return [("background", obj.animal, scene.background) for obj in scene.objects]
 
     def lacks(self, subset):
-        return None if subset == "seen_backgrounds" else has_none(self.own_facts)
+        return None if subset == "seen_backgrounds" else claim_has_none(self.own_facts)
 
 
 KIND = BackgroundRecipe
@@ -89,7 +89,7 @@ def failed(findings):
     return [finding.claim for finding in findings if not finding.holds or finding.skipped]
 
 
-def test_its_split_is_made_audited_and_tested(tmp_path):
+def test_the_split_of_a_new_kind_is_made_audited_and_tested(tmp_path):
     path = make_split(tmp_path, RECIPE)
     split = read_split(path)
     assert failed(audit(path)) == ["images and masks in the file are those of its scenes"], "it has none"
@@ -103,7 +103,7 @@ def test_its_split_is_made_audited_and_tested(tmp_path):
         assert bool(measure_overlap(training, split, "unseen_backgrounds").lost) == some
 
 
-def test_the_command_offers_it_and_its_options(capsys):
+def test_make_offers_a_new_kind_and_its_options(capsys):
     assert read_recipe("background") == BackgroundRecipe()
     assert "apart-backgrounds" in help_of_all("menagerie make", everything=True)
     with pytest.raises(SystemExit):

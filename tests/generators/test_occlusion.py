@@ -19,7 +19,7 @@ def behind(view: int) -> Scene:
     return Scene("city", tuple(Object(animal, "red", place) for animal, place in places.items()), view)
 
 
-def test_shares_of_masks_by_hand():
+def test_hidden_shares_of_masks_agree_with_cases_done_by_hand():
     masks = np.zeros((2, 4, 4), np.uint8)
     masks[0, :2], masks[0, 3, 0] = 1, 2
     shares = hidden_shares([(8, 4), (6,)], masks)

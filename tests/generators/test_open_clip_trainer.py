@@ -26,7 +26,7 @@ main(sys.argv[2:])
 BATCH = 4
 
 
-def test_trains_ten_steps(split, tmp_path, monkeypatch):
+def test_open_clips_trainer_trains_ten_steps_on_an_export(split, tmp_path, monkeypatch):
     for module in ("open_clip_train", "webdataset", "pandas"):
         pytest.importorskip(module, reason="open_clip's trainer is not installed")
     monkeypatch.setattr(formats, "SHARD_SAMPLES", 9)

@@ -290,7 +290,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("text", TREES)
-def test_rules_over_trees(text):
+def test_rules_read_objects_and_relations_from_trees(text):
     nodes, edges = TREES[text] or ((), ())
     expected = SceneGraph(tuple(nodes), tuple(Edge(*edge) for edge in edges))
     assert try_parse(text, graph_of_tree, tree(text)).graph == (expected if nodes else None)

@@ -79,11 +79,11 @@ DEEP = "red cat@front, red lion@back"
         (" count=1&animal=cat|count=2 ", [LONE_CAT, RED_CAT], [THREE, "red lion@center"]),
     ],
 )
-def test_what_a_rule_matches(rule, true, false):
+def test_a_rule_matches_the_scenes_that_it_describes(rule, true, false):
     assert [objects for objects in true + false if matches(rule, objects)] == true
 
 
-def test_fields_of_the_scene():
+def test_rules_read_fields_of_the_scene():
     assert matches("background=city", LONE_CAT, "city")
     assert not matches("background=city", LONE_CAT)
     assert matches("not (animal=cat or background={city, desert})", "red lion@center", "ocean floor")
@@ -92,7 +92,7 @@ def test_fields_of_the_scene():
     assert not matches("view!=4", LONE_CAT, view=4)
 
 
-def test_a_rule_is_a_value():
+def test_equal_rules_are_equal_values():
     text = "(" * 50 + "animal=cat & relation=under" + ")" * 50
     rule = parse_rule(text, PUG)
     assert rule.text == text

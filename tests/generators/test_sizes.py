@@ -9,7 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Object, Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import bag_of_words
-from menagerie.generators.captions.spec import salient
+from menagerie.generators.captions.spec import salient_object
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.export.write import export_split
 from menagerie.generators.inspection import describe_split
@@ -64,7 +64,7 @@ def test_the_bigger_one_is_salient():
     for scene in many(recipe.subsets()["train"]):
         left, right = scene.objects
         stands_out = right if (left.size, right.size) == ("small", "big") else left
-        assert salient(scene) == stands_out
+        assert salient_object(scene) == stands_out
         (node, _) = recipe.texts("train", scene)[0].graph.nodes
         assert node == f"{stands_out.size} {stands_out.texture} {stands_out.animal}"
 

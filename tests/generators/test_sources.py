@@ -152,7 +152,7 @@ def test_counterfactuals_are_there_or_refused(every, kind):
         assert data.name in refusal(data.counterfactual_images, [0])
 
 
-def test_travels_to_a_spawned_worker(every):
+def test_a_source_can_be_sent_to_a_spawned_worker(every):
     chosen, several = [0, 2, 1], list(every.values())
     collate = partial(given, chosen)
     loader = DataLoader([several], num_workers=1, collate_fn=collate, multiprocessing_context="spawn")
@@ -299,7 +299,7 @@ def test_parts_must_fit_together(every, coco_folder):
 # Sources by name
 
 
-def test_sources_by_name():
+def test_sources_are_found_by_name():
     assert registry.names() == ("coco", "gqa", "tar shards", "visual genome")
     assert all(registry.load_source(name).name == name for name in registry.names())
     assert "did you mean 'coco'" in refusal(registry.load_source, "cocoa")

@@ -57,7 +57,7 @@ def test_texts_of_very_many_records_are_written_anew(monkeypatch):
     assert {text.text for text in kept.true} <= set(kept.texts())
 
 
-def test_opens_in_three_lines(split):
+def test_a_split_file_opens_in_three_lines(split):
     data = SplitDataset(split, "train")
     example = data[len(data) - 1]
     assert example.image.shape == (3, 16, 16)
@@ -128,7 +128,7 @@ def test_a_pickled_split_is_its_path(split):
     assert pickle.loads(pickle.dumps(opened)).content == opened.content
 
 
-def test_unknown_subset_names_the_nearest(split):
+def test_an_unknown_subset_is_refused_with_the_nearest(split):
     with pytest.raises(UserError, match="did you mean 'unseen_pairs'"):
         SplitDataset(split, "unseen_pair")
 

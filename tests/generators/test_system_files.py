@@ -39,7 +39,7 @@ def test_system_files_are_recognised_by_name(path, expected):
     assert is_system_file(path) == expected
 
 
-def test_cutouts_and_backgrounds(tmp_path):
+def test_system_files_among_cutouts_and_backgrounds_are_ignored(tmp_path):
     write_images(tmp_path / "cutouts", ["lion.png", "tiger/1.png"], (8, 8))
     write_images(tmp_path / "scenery", ["beach.png"], (8, 8))
     assert {stamp.relative for stamp in own_stamps(leave(tmp_path / "cutouts"))} == {"lion.png", "tiger/1.png"}
@@ -48,7 +48,7 @@ def test_cutouts_and_backgrounds(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "make"), [("zero-shot", make_zero_shot), ("imagenet-ao", make_imagenet_ao)])
-def test_folders_of_classes(name, make, tmp_path):
+def test_system_files_among_folders_of_classes_are_ignored(name, make, tmp_path):
     make(tmp_path)
     before = [record.name for record in load_benchmark(name).build(Place(tmp_path)).records]
     leave(tmp_path / ("zero_shot" if name == "zero-shot" else "imagenet_ao/images"))

@@ -47,7 +47,7 @@ def write_val2017(root: Path, **image: object) -> None:
     write_json(root / "coco/annotations/captions_val2017.json", content)
 
 
-def test_whose_images_benchmarks_have():
+def test_benchmarks_say_whose_photographs_they_show():
     """A benchmark of photographs of COCO, Visual Genome or Flickr that is added says so, or belongs to these."""
     own = {
         "bivlc",  # whose photographs are val2017's, which are left out as a whole
@@ -143,7 +143,7 @@ def test_an_incomplete_validation_set_is_an_error_for_visual_genome(tmp_path):
     assert f"{tmp_path}/coco/annotations/captions_val2017.json" in text
 
 
-def test_numbers_are_linked(tmp_path, monkeypatch):
+def test_numbers_of_visual_genome_and_coco_are_linked(tmp_path, monkeypatch):
     """A test photograph is known by the number that Flickr gives it, too."""
     monkeypatch.setattr(tested_photographs, "VALIDATION", 1)
     make_image_data(tmp_path)
@@ -162,7 +162,7 @@ def test_numbers_are_linked(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"no {SHARED}: set MENAGERIE_SHARED to the folder of shared data")
-def test_real_sugarcrepe():
+def test_real_files_of_sugarcrepe_name_their_photographs():
     place = Place(SHARED / "data", 16, folders={"coco": (SHARED / "data/coco-mini",)})
     kept = images_of_tests(place)
     assert sum(n.collection == COCO and why == "COCO val2017" for n, why in kept.images.items()) == 25
@@ -182,7 +182,7 @@ def test_real_sugarcrepe():
         ("000000000042.jpg.txt", None),
     ],
 )
-def test_cocos_names_of_files(file, number):
+def test_photographs_of_coco_are_known_by_their_file_names(file, number):
     assert coco_number(file) == (None if number is None else PhotographId(COCO, number))
 
 
@@ -197,7 +197,7 @@ def test_cocos_names_of_files(file, number):
         (7, None),
     ],
 )
-def test_flickrs_addresses(address, number):
+def test_photographs_of_flickr_are_known_by_their_addresses(address, number):
     assert flickr_number(address) == (None if number is None else PhotographId(FLICKR, number))
 
 

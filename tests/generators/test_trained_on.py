@@ -115,7 +115,7 @@ def test_probe_sets_show_images_that_no_training_had():
     assert found.counts["pairs"][1] == 3
 
 
-def test_some_of_a_trainings_images_have_less():
+def test_only_images_that_training_drew_count_as_seen():
     assert had(replace(BINDING, seed=1), BINDING, "unseen_pairs", images=4).counts["pairs"] == (0, 3)
 
 

@@ -156,7 +156,7 @@ def test_an_unknown_recipe_is_refused(roots, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_state_of_whole_files(roots, tmp_path, name):
+def test_missing_images_make_a_source_incomplete(roots, tmp_path, name):
     spec = registry.load_source(name)
     found = state(spec, Place(roots[name], SIDE))
     assert found.problem == ("" if name != "coco" else f"{roots[name]}/coco/train2017 has 4 files, not 118287")
@@ -222,7 +222,7 @@ def test_cocos_captions_are_parsed_at_once(roots):
 
 
 @pytest.mark.skipif(not MINI.is_dir(), reason=f"no {MINI}: set MENAGERIE_SHARED to the folder of shared data")
-def test_real_photographs(tmp_path):
+def test_real_files_of_photographs_are_read(tmp_path):
     data = opened("coco", tmp_path, folders={"coco": (MINI,)})
     assert data.counts() == {"images": 26, "captions": 130}
     assert Counter(name.partition(" ")[0] for name in data.names_of_images) == {COCO: 26}
@@ -231,7 +231,7 @@ def test_real_photographs(tmp_path):
 # Visual Genome
 
 
-def test_regions_are_drawn_by_two(roots):
+def test_captions_of_visual_genome_join_two_regions(roots):
     data = opened("visual genome", roots["visual genome"])
     assert list(data.names_of_images) == ["Visual Genome 1", "COCO 9", "Visual Genome 2317", "COCO 7000"]
     assert data.left_out == {"nothing in region_descriptions.json": 1}
@@ -246,7 +246,7 @@ def test_regions_are_drawn_by_two(roots):
 
 
 @pytest.mark.parametrize("file", ["relationships.json", "scene_graphs.json"])
-def test_relations_of_either_file(copy, file):
+def test_relations_are_read_from_both_files_of_visual_genome(copy, file):
     root = copy("visual genome")
     make_scene_graphs(root)
     if file == "scene_graphs.json":
@@ -297,7 +297,7 @@ def test_a_relation_of_visual_genome_to_an_unknown_object_is_counted(copy):
 # GQA
 
 
-def test_gqas_captions(roots):
+def test_captions_of_gqa_state_its_relations(roots):
     data = opened("gqa", roots["gqa"])
     assert list(data.names_of_images) == ["Visual Genome 1", "COCO 9", "Visual Genome 2317", "COCO 7000"]
     assert sorted(data.left_out.values()) == [1, 1]

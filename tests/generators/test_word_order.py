@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.benchmarks.word_order import caption_and_shuffles, clean
+from menagerie.generators.benchmarks.word_order import caption_and_shuffles, clean_text
 from menagerie.generators.parsers.spacy_rules import spacy_model, spacy_tags
 from menagerie.generators.sources.place import Place
 from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of, tiny_tags
@@ -48,16 +48,16 @@ def test_nouns_and_adjectives_change_places_among_themselves(made):
         assert kind == "-" or old == new
 
 
-def test_threes(made):
+def test_shuffling_in_threes_keeps_each_three_together(made):
     true, _, _, within, whole = map(in_threes, made)
     assert [sorted(three) for three in within] == [sorted(three) for three in true]
     assert Counter(map(tuple, whole)) == Counter(map(tuple, true))
 
 
 def test_captions_are_cleaned_as_aro_does():
-    assert clean(CAPTION) == "a small cat beside two big dogs, on the green grass"
-    assert len(clean("word " * 40).split()) == 30
-    assert clean("...") == "..."
+    assert clean_text(CAPTION) == "a small cat beside two big dogs, on the green grass"
+    assert len(clean_text("word " * 40).split()) == 30
+    assert clean_text("...") == "..."
     assert caption_and_shuffles("Dogs", "a.jpg 0", tiny_tags) == ("dogs",) * 5, "a shuffle may change nothing"
 
 
@@ -65,7 +65,7 @@ def test_shuffles_depend_on_the_record_alone(tmp_path):
     MAKERS["coco-order"](tmp_path)
     bench = load_benchmark("coco-order").build(Place(tmp_path, 16, tag=tiny_tags))
     assert bench.made_texts
-    whole = {clean(caption): caption for k in range(IMAGES) for caption in captions_of(k)}
+    whole = {clean_text(caption): caption for k in range(IMAGES) for caption in captions_of(k)}
     for item in bench.items:  # whatever stands before it
         texts = tuple(text.text for text in item.texts)
         assert texts == caption_and_shuffles(whole[texts[0]], item.record, tiny_tags)
@@ -77,7 +77,7 @@ def test_shuffles_depend_on_the_record_alone(tmp_path):
     )
 
 
-def test_without_spacy_there_is_one_clear_error(tmp_path, monkeypatch):
+def test_word_orders_without_spacy_are_one_clear_error(tmp_path, monkeypatch):
     importing = builtins.__import__
 
     def without(name, *more):
@@ -95,7 +95,7 @@ def test_without_spacy_there_is_one_clear_error(tmp_path, monkeypatch):
     assert "\n" not in str(error.value)
 
 
-def test_spacys_tags():
+def test_spacy_tags_nouns_and_adjectives():
     pytest.importorskip("spacy")
     try:
         spacy_model()

@@ -45,12 +45,12 @@ def text_of(scene, **fields):
         ),
     ],
 )
-def test_reads_as_english(fields, text):
+def test_captions_of_every_wording_read_as_english(fields, text):
     assert text_of(pair(), **fields) == text
     assert parse_caption(text, PUG) == caption(pair(), 0, template_of({"template": "conjunction"} | fields)).graph
 
 
-def test_statements_of_every_form():
+def test_sentences_of_every_form_read_as_english():
     template = template_of(STATED)
     scene, sized = pair(), pair(size="small")
 

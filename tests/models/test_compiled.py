@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.processes import call_in_child
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.training.batch_loss import step_loss
 from menagerie.models.training.feed import Feed
@@ -47,7 +47,7 @@ def compare(path: Path) -> tuple[float, float, int]:
 
 def test_compiled_step_is_one_graph_for_batches_of_any_size(spatial):
     start_server(1)
-    loss, likeness, graphs = in_child(compare, spatial.split.path)
+    loss, likeness, graphs = call_in_child(compare, spatial.split.path)
     assert loss < 1e-5
     assert likeness > 0.99999
     assert 1 <= graphs <= 3, "sizes that differ become variables: not a graph for each of six batches"

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from menagerie.models.ranks import Ranks, Share
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.scorer import to_device
-from menagerie.models.training.device_images import room_on
+from menagerie.models.training.device_images import free_memory_share
 from menagerie.models.training.loop import build_optimizer, feed_of, train_scorer, train_step
 from menagerie.studies.runs.machine import settle_torch
 from tests.models.test_precision import RECIPE, built, cosine, gradient
@@ -76,7 +76,7 @@ def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):
     recipe, found = replace(RECIPE, steps=-(-len(spatial) // RECIPE.batch)), []
     for share in (0.0, 0.1):
         scorer, _ = there(name, spatial)
-        train_scorer(scorer, spatial, recipe, 0, workers=workers, room=room_on(scorer.device, share))
+        train_scorer(scorer, spatial, recipe, 0, workers=workers, room=free_memory_share(scorer.device, share))
         found.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
     assert torch.equal(*found)
 

@@ -97,9 +97,9 @@ def test_embeddings_are_kept_per_weights_framing_and_part_of_an_image(photograph
     assert len({bench.fingerprint(k) for k in range(IMAGES)}) == IMAGES
     ways = [
         bench,
-        bench.framed(SIDE, True, "bicubic"),
-        bench.framed(SIDE, False, "bilinear"),
-        bench.framed(16, False, "bicubic"),
+        bench.reframe(SIDE, True, "bicubic"),
+        bench.reframe(SIDE, False, "bilinear"),
+        bench.reframe(16, False, "bicubic"),
     ]
     boxed = [Record("0", "all", (Photograph("0.png", box),), ("a", "b")) for box in ((0, 0, 9, 9), (0, 0, 9, 8))]
     parts = [ItemBenchmark("part", ".", [record], Place(photographs, resolution=SIDE)) for record in boxed]
@@ -275,5 +275,5 @@ class TestForms:
         kept = [
             form.from_bytes(b"".join(p.reshape(-1).view(torch.uint8).numpy().tobytes() for p in row)) for row in rows
         ]
-        made = form.stacked(kept)
+        made = form.stack_rows(kept)
         assert all(map(torch.equal, parts, chain([made[0]], made[1], [made[2]])))

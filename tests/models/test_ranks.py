@@ -15,7 +15,14 @@ from menagerie.models.ranks import Share, encode_shared, sharing_texts, taking_p
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import scorer_class, spec_of, specs
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import build_optimizer, feed_of, follow, reference_items, train_scorer, train_step
+from menagerie.models.training.loop import (
+    build_optimizer,
+    feed_of,
+    join_training,
+    reference_items,
+    train_scorer,
+    train_step,
+)
 from menagerie.models.training.state import History, StateFile
 from menagerie.models.training.together import check_batch, check_declared, check_together
 from menagerie.studies.runs.followers import lost_process
@@ -143,7 +150,7 @@ def training(ranks, file, folder, until=None, kill=False, room=0):
         scorer = built("clip", data, {})
         if ranks and ranks.share.rank:
             pid.write_text(str(os.getpid()))
-            follow(scorer, data, SHORT, 0, ranks, room=room)
+            join_training(scorer, data, SHORT, 0, ranks, room=room)
             return None
 
         def report(progress):

@@ -138,12 +138,12 @@ class Perfect(Scorer):
         return texts
 
     def similarity(self, images: Facts, texts: Facts) -> Tensor:
-        return self.judged(Facts(*(part[:, None] for part in images)), texts)
+        return self.judge_setting(Facts(*(part[:, None] for part in images)), texts)
 
     def pair_similarity(self, images: Facts, texts: Facts) -> Tensor:
-        return self.judged(images, texts)
+        return self.judge_setting(images, texts)
 
-    def judged(self, images: Facts, texts: Facts) -> Tensor:
+    def judge_setting(self, images: Facts, texts: Facts) -> Tensor:
         """By kind: each text of each image, or of its own."""
         held = (texts.claims[..., :, None] == images.claims[..., None, :]).any(-1)
         truth = 2.0 * (held | (texts.claims == 0)).all(-1) - 1

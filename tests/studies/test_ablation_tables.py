@@ -18,7 +18,7 @@ ATTENTION, TOKENS = "regular attention", "default_tokens=2"
 @pytest.fixture(scope="module")
 def section(tmp_path_factory):
     """The binding split: OC-CLIP is right more often than with regular attention; a third row isn't finished."""
-    study = replace(PRESETS["smoke"], rows=(ATTENTION, TOKENS), splits=("binding",), seeds=3).settled()
+    study = replace(PRESETS["smoke"], rows=(ATTENTION, TOKENS), splits=("binding",), seeds=3).fill_in()
     out = tmp_path_factory.mktemp("ablated")
     for arm in study.arms:
         if (row := arm.labels["row"]) != TOKENS:

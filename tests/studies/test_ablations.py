@@ -13,9 +13,9 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablations import PRESETS
-from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, matters, parse_line
+from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, can_matter, parse_line
 from menagerie.studies.analysis.papers import ABLATIONS
-from menagerie.studies.frame.adaptive import Imagined
+from menagerie.studies.frame.adaptive import InventedResults
 from menagerie.studies.frame.claims import table_columns
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.runs.differences import describe_differences
@@ -31,7 +31,7 @@ ALL = {BASE: ""} | dict(PAPER.rows) | dict(PAPER.more["coefficients"]) | dict(PA
 
 def study(rows, preset="laptop", **options):
     """A study of some rows with one seed, ready to be planned."""
-    return replace(PRESETS[preset], rows=rows, seeds=1, **options).settled()
+    return replace(PRESETS[preset], rows=rows, seeds=1, **options).fill_in()
 
 
 def cells_of(rows, split, preset="laptop", **options):
@@ -60,11 +60,11 @@ def test_coefficients_and_dimensions_are_varied_together():
 
 
 def test_rows_without_a_part_in_binding_are_not_trained_there():
-    idle = {row for row, line in ALL.items() if not matters(SPEC, line, "binding")}
+    idle = {row for row, line in ALL.items() if not can_matter(SPEC, line, "binding")}
     fields = {row: {part.partition("=")[0] for part in line.split()} for row, line in ALL.items()}
     assert idle == {row for row, names in fields.items() if names and names <= PAPER.relational}
     assert {"no local loss", "joint relation"} <= idle
-    assert all(matters(SPEC, line, "spatial") for line in ALL.values())
+    assert all(can_matter(SPEC, line, "spatial") for line in ALL.values())
 
 
 def test_a_row_holds_where_the_model_is_tuned_or_trained_in_stages():
@@ -80,7 +80,7 @@ def test_a_row_holds_where_the_model_is_tuned_or_trained_in_stages():
     assert [(cell.recipe.steps, cell.base.recipe.steps) for cell in staged.values()] == [(40, 40), (7, 40)]
 
 
-def test_a_place_says_more_than_tuning():
+def test_options_of_a_place_override_tuned_ones():
     grid = study((), splits=("binding",)).grids["binding"]
     arm = grid.at("oc-clip", 0, pairs=0.2, hard_negatives=0.0, architecture="broad", warmup=9, dim=16)
     assert (arm.cell.towers.architecture, arm.cell.recipe.warmup, arm.cell.options["dim"]) == ("broad", 9, 16)
@@ -177,7 +177,7 @@ def test_rows_that_score_others_weights_come_after_them():
     config = study(
         ("20% nodes dropped in both", "20% nodes dropped in tests", "20% nodes dropped in training"), "smoke"
     )
-    known = Imagined()
+    known = InventedResults()
     first = list(config.plan(known))
     assert {arm.labels["row"] for arm in first} == {BASE, "20% nodes dropped in training"}
     known.ended |= {arm.id for arm in first if arm.labels["split"] == "binding"}

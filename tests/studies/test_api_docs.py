@@ -37,7 +37,7 @@ def test_every_script_has_its_output():
     assert len(SCRIPTS) == sum(language == "python" for language, _ in BLOCKS) >= 6
 
 
-def test_scripts_print_what_stands_there(folder):
+def test_scripts_of_the_docs_print_the_output_that_the_docs_show(folder):
     """One after the other, each pasted into a file: later ones read files of earlier ones."""
     for code, expected in SCRIPTS:
         (folder / "pasted.py").write_text(code)

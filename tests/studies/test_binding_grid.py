@@ -152,7 +152,7 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
 def test_a_folder_goes_on_with_a_further_model_whose_options_hold_from_then_on(tmp_path):
     def begin(*models, **options):
         study = replace(PRESETS["smoke"], models=models)
-        study = replace(study, scorers=only_models(study.scorers.replaced("oc-clip", options), models))
+        study = replace(study, scorers=only_models(study.scorers.replace_options("oc-clip", options), models))
         with run_folder(tmp_path / "run", study, changeable_options(study)):
             (tmp_path / "run" / "cells").mkdir(exist_ok=True)  # a folder in which nothing was made takes any options
 

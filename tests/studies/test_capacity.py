@@ -6,7 +6,7 @@ import pytest
 
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captions.contents import exchanged
+from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pictures import SplitPictures
@@ -93,7 +93,7 @@ def test_scenes_are_grouped_by_the_share_of_the_exchanged_objects_that_is_hidden
     for name, row in rows:
         scene = split.subsets[name].scenes[row]
         shares = []
-        for i in exchanged(scene):
+        for i in exchanged_objects(scene):
             alone = direct.render([replace(scene, objects=(scene.objects[i],))]).masks[0]
             shares.append(1 - (reader.masks(name, [row]) == i + 1).sum() / (alone > 0).sum())
         assert bins[scene.key] == BINS[next(end for end in ends if max(shares) <= end)]

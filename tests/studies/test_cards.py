@@ -16,7 +16,7 @@ from menagerie.envs.core.records import read_record, seal
 from menagerie.generators.benchmarks.benchmark import Item
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.frozen.benchmark import load_frozen
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.generators.trained_on import RecipeScenes, Training
@@ -50,7 +50,7 @@ def write_entry(path, digests):
     parts = [f'{name} = "{value}"' for name, value in digests.items()]
     path.write_text("\n".join(["version = 3", "resolution = 32", "[recipe]", 'kind = "binding"', *lines]))
     path.write_text("\n".join([path.read_text(), "[digests]", *parts]))
-    frozen.cache_clear()
+    load_frozen.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
         write_entry(folder / "small-3.toml", found)
         succeed([*EVALUATE, *MODEL, "--splits", "small-3"], folder, page=False)
         yield folder
-    frozen.cache_clear()
+    load_frozen.cache_clear()
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_card_has_the_numbers_of_the_results(folder, card):
     assert {n["chance"] for n in content["tests"] if n["task"] == "swap"} == {0.5}
     swaps = [number["accuracy"] for number in content["tests"] if number["task"] == "swap"]
     assert content["means"][0]["accuracy"] == pytest.approx(np.mean(swaps), abs=1e-5)
-    assert content["benchmark"]["digest"] == frozen("small-3").digest
+    assert content["benchmark"]["digest"] == load_frozen("small-3").digest
     assert content["predictions"]["file"] == card.with_suffix(".csv").name
 
 
@@ -130,7 +130,7 @@ def test_a_card_is_verified_with_its_scores_and_without(card):
 
 def test_a_study_of_a_frozen_recipe_trains_on_that_recipe():
     """Of which training had nothing that the tests call unseen (tests/generators/test_trained_on.py)."""
-    bench = frozen("binding-2").recipe
+    bench = load_frozen("binding-2").recipe
     study = replace(PRESETS["laptop"].with_recipe(bench), models=("clip",), seeds=1)
     (cell,) = (arm.cell for arm in study.plan(Records((), Path())))
     assert cell.data.recipe == bench
@@ -183,7 +183,7 @@ def test_a_card_or_page_with_a_change_is_refused(card):
 
 
 def other_benchmark():
-    return {"name": "binding-2", "version": 2, "resolution": 64, "digest": frozen("binding-2").digest}
+    return {"name": "binding-2", "version": 2, "resolution": 64, "digest": load_frozen("binding-2").digest}
 
 
 @pytest.mark.parametrize(
@@ -260,11 +260,11 @@ def test_a_damaged_benchmark_is_refused_with_what_differs(folder):
     text = (folder / "small-3.toml").read_text()
     try:
         (folder / "small-3.toml").write_text(re.sub('texts = "..', 'texts = "zz', text))
-        frozen.cache_clear()
+        load_frozen.cache_clear()
         done = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder, page=False)
     finally:
         (folder / "small-3.toml").write_text(text)
-        frozen.cache_clear()
+        load_frozen.cache_clear()
     assert done.returncode == 2
     assert "small-3: its texts here differ from the benchmark's (texts " in done.stderr
 

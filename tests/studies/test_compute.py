@@ -21,7 +21,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.training.state import StateFile, copy_state
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
-from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
+from menagerie.studies.frame.adaptive import Course, InventedResults, all_arms, has_stopped
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import count_steps
@@ -30,7 +30,7 @@ from menagerie.studies.pages.compute import DASH, BudgetLine, BudgetResult, budg
 from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, reach_branch, trunk_key
+from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, train_to_branch, trunk_key
 from menagerie.studies.runs.train import run_cell
 from tests.command import ROOT, WAIT_SECONDS, read_rows, run_here, succeed
 from tests.grid_cells import cell_output
@@ -50,7 +50,7 @@ STUDY = replace(SMOKE, budgets=(10, 20, 40, 80), splits=("binding",), models=("c
 ONE_RATE = replace(STUDY, learning_rates=(1e-3,))
 
 
-class Scores(Imagined):
+class Scores(InventedResults):
     """Accuracies on validation, by the names of arms."""
 
     def __init__(self, known: dict[str, float]) -> None:
@@ -229,7 +229,7 @@ def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp
     trained(short)
     assert list(branch_states(long)) == [8]
     middle_waits, middle_keeps, long_waits = Event(), Event(), Event()
-    of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
+    of_middle = Thread(target=train_to_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
 
     def take_over(*_):
         if of_middle.ident is None:

@@ -24,7 +24,7 @@ from menagerie.studies.embeddings.conditions import (
     by_embeddings,
     by_scores,
     chance_of_parts,
-    holds_in,
+    scenes_in_which_holds,
 )
 from menagerie.studies.measures.conditions import named_texts_of_all
 from menagerie.studies.measures.on_probes import probe_axes
@@ -100,7 +100,7 @@ def test_a_part_holds_only_if_scene_and_counterfactual_are_right():
     others = {"swap": right[:, :, made.swaps], "mirror": right[:, made.mirrors][:, :, made.swaps]}
     for part in (part for part in PARTS if part.counterfactual):
         names = part.above[0]
-        found = holds_in({names[0]: right.astype(float), names[1]: 0.5 + 0 * right}, part, made)
+        found = scenes_in_which_holds({names[0]: right.astype(float), names[1]: 0.5 + 0 * right}, part, made)
         assert (found == (right & others.pop(part.counterfactual))).all()
     assert not others
 

@@ -8,7 +8,7 @@ import pytest
 from menagerie.studies.embeddings.alignment import alignment
 from menagerie.studies.embeddings.axes import composition_means
 from menagerie.studies.embeddings.bits import bits
-from menagerie.studies.embeddings.edits import edits
+from menagerie.studies.embeddings.edits import measure_edits
 from menagerie.studies.embeddings.geometry import geometry
 from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
 from menagerie.studies.embeddings.measured import rows_of_result
@@ -145,10 +145,10 @@ def test_only_edits_by_compositions_change_the_preferred_caption():
     def margins(embeddings):
         return (embeddings * (texts - texts[:, :, made.swaps])).sum(-1)
 
-    found = edits(images, made, margins)
+    found = measure_edits(images, made, margins)
     assert [measured.value for measured in found] == [1, 0, 0]
     assert found.compositions.chance == 0
-    assert edits(images, made, lambda embeddings: -1 - 0 * margins(embeddings)).compositions.refused
+    assert measure_edits(images, made, lambda embeddings: -1 - 0 * margins(embeddings)).compositions.refused
 
 
 @pytest.mark.parametrize(

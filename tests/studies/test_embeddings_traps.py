@@ -12,7 +12,7 @@ from menagerie.studies.embeddings.geometry import geometry
 from menagerie.studies.embeddings.linear import held_out_logits, standardise
 from menagerie.studies.embeddings.measured import share_right
 from menagerie.studies.embeddings.probes import probe_binding
-from menagerie.studies.measures.related import which_is_left
+from menagerie.studies.measures.related import bits_about_left
 from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 
 MADE, SIX = axes(10), axes(6)
@@ -129,7 +129,7 @@ def test_a_margin_of_0_counts_one_half():
 def test_probes_of_equal_embeddings_are_at_chance():
     found = of_two(probe_binding(np.ones(SHAPE), SIX))
     assert found == dict.fromkeys(("right_of_two", "scene", "place_scene", "animal_left", "texture_left"), 0.5)
-    rows = {row["measure"]: row for row in which_is_left("text", "embedding", "mean", np.ones(SHAPE), SIX)}
+    rows = {row["measure"]: row for row in bits_about_left("text", "embedding", "mean", np.ones(SHAPE), SIX)}
     assert (rows["scene"]["value"], rows["scene"]["chance"], rows["bits"]["value"]) == (0.5, 0.5, 0)
 
 

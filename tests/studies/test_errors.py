@@ -24,10 +24,10 @@ from menagerie.studies.analysis.errors import (
     FACTORS,
     SHOWN,
     TestedCell,
-    breakdown,
+    breakdown_rows,
     error_table,
     scene_factors,
-    surest,
+    surest_records,
 )
 from menagerie.studies.analysis.two_levels import FEWEST
 from menagerie.studies.frame.arm import Arm
@@ -64,7 +64,7 @@ def without_penguins(item):
     return (0.0, float(len(item.record))) if "penguin" in item.record else (1.0, 0.0)
 
 
-def test_a_scene_is_taken_apart(made):
+def test_errors_are_counted_by_each_fact_of_a_scene(made):
     for test in made[1].values():
         r = test.data.records
         for scene, graph in zip(r.scenes, r.graphs, strict=True):
@@ -79,9 +79,9 @@ def test_a_scene_is_taken_apart(made):
             assert {factor for factor, _ in found} <= set(FACTORS)
 
 
-def test_what_is_always_wrong_shows(made, tmp_path):
+def test_a_place_where_answers_are_always_wrong_is_named(made, tmp_path):
     path, tests = made
-    found = breakdown((TestedCell(0, cell(tmp_path / "a", tests, without_penguins), path),))
+    found = breakdown_rows((TestedCell(0, cell(tmp_path / "a", tests, without_penguins), path),))
     assert list(found.columns) == list(COLUMNS)
     mine = found[found.task == "swap"].set_index(["subset", "factor", "value"])
     for name, test in tests.items():
@@ -104,8 +104,8 @@ def test_what_is_always_wrong_shows(made, tmp_path):
 def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
     path, tests = made
     right, tied = (cell(tmp_path / name, tests, lambda item, s=s: s) for name, s in (("r", (1.0, 0.0)), ("t", (2, 2))))
-    found = breakdown((TestedCell(0, right, path), TestedCell(1, tied, path)))
-    alone = breakdown((TestedCell(0, right, path),))
+    found = breakdown_rows((TestedCell(0, right, path), TestedCell(1, tied, path)))
+    alone = breakdown_rows((TestedCell(0, right, path),))
     assert np.allclose(found.accuracy.astype(float), 0.75)
     assert (found.n == 2 * alone.n).all()
     assert (found.clusters == alone.clusters).all(), "the same pairs"
@@ -118,7 +118,7 @@ def test_ties_count_half_and_cells_are_pooled(made, tmp_path):
 
 def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
     path, tests = made
-    found = surest(TestedCell(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
+    found = surest_records(TestedCell(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
     keys = {name: {scene.key: i for i, scene in enumerate(t.data.records.scenes)} for name, t in tests.items()}
     penguins = [key for own in keys.values() for key in own if "penguin" in key]
     assert len(found.wrong) == min(SHOWN, len(penguins))
@@ -151,7 +151,7 @@ def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
     assert sections[0]["place"] == "pairs 20%, relations left/right+above/under, seed 0"
     names = ["the test" if name == "unseen_pairs" else name.replace("_", " ") for name in tests]
     assert sections[0]["rows"][0] == ["shown", "value", *names]
-    found = surest(TestedCell(0, part.records.folder(arms[0]), path), tuple(tests))
+    found = surest_records(TestedCell(0, part.records.folder(arms[0]), path), tuple(tests))
     for name, images in found._asdict().items():
         assert [its["uri"] for its in sections[0][name]] == [record.uri for record in images]
     table = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)

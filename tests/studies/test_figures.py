@@ -15,7 +15,7 @@ from menagerie.studies.report.figures import (
     svg,
     write_figure,
 )
-from menagerie.studies.report.pages import accuracy_style, foldable, terms_in
+from menagerie.studies.report.pages import accuracy_style, break_before_interval, terms_in
 
 
 def drawn():
@@ -91,7 +91,7 @@ def test_chance_has_the_same_colour_in_every_task(chance):
     ],
 )
 def test_names_break_after_separators_and_intervals_do_not(name, markup):
-    assert foldable(name) == markup
+    assert break_before_interval(name) == markup
 
 
 def test_page_lists_only_the_terms_in_its_text():

@@ -13,9 +13,9 @@ from menagerie.studies.analysis.pareto import (
     accuracies,
     bound_ratio,
     fewest_images,
-    front,
     hypervolume,
     image_ratio,
+    pareto_front,
     volumes,
 )
 
@@ -28,9 +28,9 @@ def volume(images, accuracy):
 
 def test_a_front_is_what_nothing_beats():
     images, accuracy = [500, 100, 900, 300, 100, 700], [0.8, 0.6, 0.9, 0.8, 0.55, 0.7]
-    assert [images[k] for k in front(images, accuracy)] == [100, 300, 900]
-    assert front([5], [0.5]) == [0]
-    assert front([], []) == []
+    assert [images[k] for k in pareto_front(images, accuracy)] == [100, 300, 900]
+    assert pareto_front([5], [0.5]) == [0]
+    assert pareto_front([], []) == []
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_front_is_what_nothing_beats():
         ([100], [0.4], 0.0),  # below chance
     ],
 )
-def test_hypervolume(images, accuracy, expected):
+def test_hypervolumes_agree_with_areas_done_by_hand(images, accuracy, expected):
     assert volume(images, accuracy) == pytest.approx(expected)
 
 
@@ -56,7 +56,7 @@ def curve(images, *shares):
 
 
 def test_without_spread_an_interval_is_its_value():
-    assert AXIS.saved(np.array([10.0, 100.0, 1000.0, 10_000.0])) == pytest.approx([1.5, 1, 0.5, 0])
+    assert AXIS.saved_share(np.array([10.0, 100.0, 1000.0, 10_000.0])) == pytest.approx([1.5, 1, 0.5, 0])
     computed = volumes({"a": curve([100], 0.75), "b": curve([1000, 100], 1.0, 0.75)}, AXIS)
     assert [tuple(map(float, v[:3])) for v in computed.values()] == [
         pytest.approx((0.5, 0.5, 0.5)),

@@ -27,7 +27,7 @@ from menagerie.studies.pages.geometry_cells import (
     NEXT,
     cells_with_predictors,
     correlate_predictors,
-    was_chosen_on,
+    measures_chosen_on,
 )
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
@@ -74,7 +74,7 @@ def test_options_that_do_not_fit_a_split_are_refused(tmp_path):
 )
 def test_cells_on_which_the_measure_was_chosen_are_known(world, side, changed, chosen):
     cell = {"model": "clip", "seed": 3, "pairs": 0.2, "hard_negatives": 0.0}
-    assert was_chosen_on(world, side, cell | changed) == chosen
+    assert measures_chosen_on(world, side, cell | changed) == chosen
 
 
 def geometry_rows(share, others):
@@ -117,7 +117,7 @@ def stored(tmp_path_factory):
 
 
 def test_only_the_planted_correlation_is_confirmed(stored):
-    found = cells_with_predictors(stored, stored.measured(STUDY.geometry))
+    found = cells_with_predictors(stored, stored.rows_of(STUDY.geometry))
     assert len(found) == 24, "DCSM has no text embedding"
     first, *others = correlate_predictors(found)
     assert first.over_all.value > 0.8

@@ -207,7 +207,7 @@ FORMED = {
 
 
 @pytest.mark.parametrize("source", FORMED)
-def test_a_form_gives_what_its_loader_reads(tmp_path, source):
+def test_every_form_of_the_hub_gives_what_its_benchmark_reads(tmp_path, source):
     rows, expected = FORMED[source]
     folder = tmp_path / "swap_attribute"
     write_table(folder / "data/test-00000-of-00001.parquet", rows)

@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.generators.benchmarks import caption_pairs, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, ScoredItem, summarise
-from menagerie.generators.benchmarks.photographs import macro, summaries_by_task
+from menagerie.generators.benchmarks.photographs import macro_mean, summaries_by_task
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
@@ -23,7 +23,7 @@ SIZES = {"few": 40, "many": 160}
 
 
 def headlines(items, outcomes):
-    return {"micro": summarise(outcomes), "macro": macro(list(summaries_by_task(items, outcomes).values()))}
+    return {"micro": summarise(outcomes), "macro": macro_mean(list(summaries_by_task(items, outcomes).values()))}
 
 
 def drawn(random):
@@ -95,7 +95,7 @@ def test_no_later_record_takes_the_place_of_a_first_one(tmp_path, monkeypatch):
     write_json(file, [["VG_100K/0.jpg", texts], *others])
     whole = load_benchmark("vl-checklist").build(place)
     words = {text: Caption(text.text.replace("odd", ""), text.graph) for item in whole.items for text in item.texts}
-    skipped = whole.reworded(words)
+    skipped = whole.reword(words)
     write_json(file, [["VG_100K/gone.jpg", texts], *others])
     lacking = load_benchmark("vl-checklist").build(place)
     for bench, n in ((whole, 56), (skipped, 55), (lacking, 55)):

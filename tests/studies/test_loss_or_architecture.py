@@ -11,7 +11,7 @@ from menagerie.models.contract import build_for_contract, check_contract
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.contrasts import helps
+from menagerie.studies.frame.contrasts import sign_of_effect
 from menagerie.studies.frame.costs import run_flops
 from menagerie.studies.frame.records import Records
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS
@@ -91,7 +91,7 @@ def records(tmp_path_factory):
 def test_effects_of_a_factor_alone_are_estimated_at_each_level_of_the_others(records):
     swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
     found = single_effects(swaps, LEVELS, "loss")
-    assert {key[1:]: helps(its) for key, its in found.items()} == {
+    assert {key[1:]: sign_of_effect(its) for key, its in found.items()} == {
         places: -(places[1] == "patches") for places in product(LEVELS["fusion"], LEVELS["tokens"])
     }
     assert found["binding", "late", "patches"].value == pytest.approx(-0.2 * 0.95, abs=0.06)

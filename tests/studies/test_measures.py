@@ -163,14 +163,14 @@ def test_rows_stand_beside_the_labels_of_their_runs(tmp_path):
     for number, arm in enumerate(records.arms):
         for step in (None, 0, 5)[: 3 - number]:  # the second run was shorter
             write_measured(records.folder(arm), Given(), step, [{"a": number}, {"a": step}])
-    assert records.measured(Given())[["pairs", "a"]].values.tolist()[0::2] == [[0.2, 0], [0.8, 1]]
-    assert records.measured(Given(), (0, 5))[["pairs", "step", "a"]].values.tolist() == [
+    assert records.rows_of(Given())[["pairs", "a"]].values.tolist()[0::2] == [[0.2, 0], [0.8, 1]]
+    assert records.rows_of(Given(), (0, 5))[["pairs", "step", "a"]].values.tolist() == [
         *([0.2, 0, 0], [0.2, 0, 0], [0.2, 5, 0], [0.2, 5, 5], [0.8, 0, 1], [0.8, 0, 0])
     ]
-    assert records.measured(Given((("b", 1),))).empty
+    assert records.rows_of(Given((("b", 1),))).empty
     write_measured(records.folder(records.arms[0]), Given(), None, [{"pairs": 1}])
     with pytest.raises(UserError, match="the measure Given has a column 'pairs', which is a label of runs; rename it"):
-        records.measured(Given())
+        records.rows_of(Given())
 
 
 def test_settings_and_the_text_of_a_class_name_its_file(tmp_path):

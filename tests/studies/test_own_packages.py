@@ -64,7 +64,7 @@ def output(folder, *command):
     return done.stdout
 
 
-def test_everything_is_found_beside_them(folder):
+def test_files_in_a_package_import_what_lies_beside_them(folder):
     options = [*QUICK, "--steps", "2", "--models", "mine.py:Mine", "--loaders", "1", "--out", "run"]
     output(folder, "-m", "menagerie", "binding-grid", *options)
     assert (folder / "run" / "report.html").stat().st_size

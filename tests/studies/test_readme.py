@@ -21,7 +21,7 @@ def block_with(text: str, language: str = "sh") -> str:
     return block
 
 
-def test_an_own_split_and_an_own_model(tmp_path):
+def test_commands_of_readme_make_an_own_split_and_an_own_model(tmp_path):
     """Two rules, three models, a test for each rule; with few steps and views."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     block = (
@@ -40,7 +40,7 @@ def test_an_own_split_and_an_own_model(tmp_path):
     assert "held_out 2: pair={camel, elephant}" in report
 
 
-def test_the_rules_can_be_had_with_any_seed(tmp_path):
+def test_the_rules_of_readme_can_be_met_with_any_seed(tmp_path):
     """Chance would keep the pair of a rule for validation with 9 of 100, 8 the first, and tests show no such pair."""
     ((name, text),) = FILE.findall(block_with("mine.toml"))
     (tmp_path / name).write_text(text)
@@ -52,7 +52,7 @@ def test_the_rules_can_be_had_with_any_seed(tmp_path):
     assert len(tests["validation"]) == 20
 
 
-def test_a_notebook(tmp_path):
+def test_the_notebook_code_of_readme_runs(tmp_path):
     """Pasted into a file, whose workers don't run it again; with few steps and views. It prints a frame, two captions
     of the same words, and a score for each."""
     small = "batch=8, views=1, test_views=1, test_scenes=12"

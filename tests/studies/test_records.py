@@ -132,7 +132,7 @@ def test_narrowed_records_leave_out_runs_that_end_later(tmp_path):
     records = stored_grid(tmp_path)
     waiting, kept = tmp_path / "cells" / records.arms[0].id, tmp_path / "kept"
     waiting.rename(kept)
-    labelled = records.labelled(lambda arm, its: {"cost": 1})
+    labelled = records.with_labels(lambda arm, its: {"cost": 1})
     kept.rename(waiting)
     assert records.arms[0].id not in {arm.id for arm, _ in labelled.where(seed=0).results}
     assert not labelled.over(labelled.arms[0])
@@ -151,7 +151,7 @@ def test_records_can_be_grouped_into_other_tests(records):
             key: "even" if int(key.split()[1]) % 2 == 0 else "one" for key in keys if int(key.split()[1]) in (0, 1, 2)
         }
 
-    found = swaps.regrouped(("one", "even"), group)
+    found = swaps.regroup(("one", "even"), group)
     values = by_hand(records, "clip", 0.2, "unseen_pairs")
     for test, pairs in (("one", {"pair 1"}), ("even", {"pair 0", "pair 2"})):
         wanted = [value for (_, animals, _), value in values.items() if animals in pairs]

@@ -16,14 +16,14 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampling import from_cube, to_cube
 from menagerie.studies.runs.data import distinct_images
 from menagerie.studies.runs.shared import trunk_key
-from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_reach
+from menagerie.studies.sample_efficiency import PRESETS, out_of_reach, seeds_to_give_up
 from menagerie.studies.sample_search.page import importance_table, ratio_table
 from menagerie.studies.sample_search.points import (
     FEWEST,
     SearchTrial,
     Setting,
     SettingRuns,
-    capped_of,
+    count_capped,
     importances,
     sentences_on_test,
 )
@@ -89,7 +89,7 @@ class Untrained(Records):
     def score(self, arm, subset="validation", task="swap"):
         return self.ended.get(arm.id)
 
-    def diverged(self, arm):
+    def has_diverged(self, arm):
         return self.ended.get(arm.id) == 0.0
 
     def run(self, study, accuracy=lambda setting, seed, steps: learnt(setting), most=10**6):
@@ -144,17 +144,17 @@ def test_diverging_settings_are_pruned_and_the_search_goes_on(tmp_path):
 
 def test_seeds_run_one_by_one_until_the_target_is_out_of_reach(tmp_path):
     study = replace(FIXED, models=("clip",), trials=1, target=0.9)
-    assert fewest_to_miss(study) == 2
+    assert seeds_to_give_up(study) == 2
     known = folder(tmp_path / "a")
     setting = study.everything
     known.ended[study.arm("clip", setting, 0).id] = 0.8
-    assert len(study.judged(known, "clip", "target", setting).arms) == 2
+    assert len(study.judge_setting(known, "clip", "target", setting).arms) == 2
     known.ended[study.arm("clip", setting, 1).id] = 0.8
-    judged = study.judged(known, "clip", "target", setting)
+    judged = study.judge_setting(known, "clip", "target", setting)
     assert (len(judged.arms), judged.accuracy) == (2, 0.8)
-    assert len(study.judged(known, "clip", "front", setting).arms) == 3
+    assert len(study.judge_setting(known, "clip", "front", setting).arms) == 3
     known.ended[study.arm("clip", setting, 1).id] = 0.95
-    assert len(study.judged(known, "clip", "target", setting).arms) == 3
+    assert len(study.judge_setting(known, "clip", "target", setting).arms) == 3
 
 
 def test_longer_runs_continue_shorter_ones():
@@ -182,14 +182,14 @@ def test_a_setting_gets_budgets_until_the_mean_over_seeds_stops_rising(rises, tr
     """Single seeds, here up or down by up to 10 points, decide nothing."""
     known, setting = folder(tmp_path / "a"), CONVERGED.everything
     for number in range(1, trained + 1):
-        judged = CONVERGED.judged(known, "clip", "front", setting)
+        judged = CONVERGED.judge_setting(known, "clip", "front", setting)
         steps = CONVERGED.budgets[number - 1]
         assert judged.accuracy is None
         assert [arm.cell.recipe.steps for arm in judged.arms[-5:]] == [steps] * 5
         for arm in judged.arms[-5:]:
             wave = 0.05 * (arm.cell.seed - 2) * (-1) ** CONVERGED.budgets.index(steps)
             known.ended[arm.id] = rises[steps] + wave
-    judged = CONVERGED.judged(known, "clip", "target", setting)
+    judged = CONVERGED.judge_setting(known, "clip", "target", setting)
     assert len(judged.arms) == 5 * trained
     assert [arm.cell.recipe.steps for arm in judged.chosen] == [best] * 5
     assert [arm.cell.recipe.steps for arm in judged.equal] == [1000] * 5
@@ -218,7 +218,7 @@ def test_a_target_is_out_of_reach_if_no_further_seed_can_reach_it(study, values,
 
 
 @pytest.mark.parametrize("study", [FIXED, CONVERGED, SMOKE, replace(FIXED, singles_shares=(0.2, 0.7))])
-def test_the_first_setting_is_the_one_with_all_data(study):
+def test_the_first_setting_searched_has_all_data(study):
     first = study.search("front", "clip").first[0]
     assert all(study.space[name]._contains(study.space[name].to_internal_repr(value)) for name, value in first.items())
     assert first == pytest.approx(study.everything._asdict(), abs=0.06 if study.singles_shares == (0.2, 0.7) else 1e-9)
@@ -294,7 +294,7 @@ def test_ratios_at_convergence_and_at_equal_compute_are_reported():
     assert columns["95 % interval of the ratio"] == ("no spread: no interval",) * 2
     better = sentences_on_test(study, points)
     assert [line.split(", has ")[1].split(" %")[0] for line in better] == ["96.0", "96.0"]
-    assert capped_of(study, points) == {"clip": (2, 3), "oc-clip": (1, 2)}
+    assert count_capped(study, points) == {"clip": (2, 3), "oc-clip": (1, 2)}
     both = [*points, *(point._replace(question="target") for point in points)]
-    assert capped_of(study, both) == capped_of(study, points), "a setting that both searches share is one setting"
+    assert count_capped(study, both) == count_capped(study, points), "a setting that both searches share is one setting"
     assert "compared" not in ratio_table(replace(study, budgets=()), points).header

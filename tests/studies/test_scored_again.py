@@ -26,7 +26,7 @@ SMOKE = replace(
 
 
 def cell_with(study=SMOKE, **options):
-    return study.varied("captioner", *cells_data(study), options)
+    return study.make_arm("captioner", *cells_data(study), options)
 
 
 def cells_data(study):
@@ -43,7 +43,7 @@ def ran(tmp_path_factory):
     (plain,) = cells(study, identity)
     jobs, steps = {}, {}
     for alpha in (0.5, 1.0, 0.0):
-        cell = study.varied("captioner", plain.data, plain.seed, {"alpha": alpha, "prior": "images"})
+        cell = study.make_arm("captioner", plain.data, plain.seed, {"alpha": alpha, "prior": "images"})
         jobs[alpha] = Job(cell, files[plain.data], folder / "run")
         steps[alpha] = []
         run_job(jobs[alpha], lambda step, text, seen=steps[alpha]: seen.append(step), lambda: None)
@@ -64,7 +64,7 @@ def test_other_weights_of_the_prior_take_no_steps(ran):
     assert len({job.folder for job in jobs.values()}) == 3
 
 
-def test_they_have_the_same_weights_and_other_scores(ran):
+def test_cells_scored_in_another_way_have_the_same_weights_and_other_scores(ran):
     jobs, _ = ran
     weights = [load_file(job.folder / CHECKPOINT / "model.safetensors") for job in jobs.values()]
     for other in weights[1:]:

@@ -12,7 +12,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.frame.search import Search, Tried
+from menagerie.studies.frame.search import Search, TrialResult
 from menagerie.studies.frame.storage import open_storage
 from tests import searching
 from tests.searching import SEEDS, TRIALS, Runs, cheap
@@ -187,11 +187,11 @@ def test_the_trials_of_others_have_no_runs_here_until_theirs_are(tmp_path):
     there, here = Runs(tmp_path / "there", storage), Runs(tmp_path / "here", storage)
     there.step(search, "")
     (_, running), _ = search.follow(here, "", here.judge)
-    assert running == Tried(())
+    assert running == TrialResult(())
     there.run(search, "")
     here.run(search, "")
     (trial, ended), _ = search.follow(here, "", here.judge)
-    assert ended == Tried((), tuple(trial.values))
+    assert ended == TrialResult((), tuple(trial.values))
     for file in there.folder.iterdir():
         (here.folder / file.name).write_bytes(file.read_bytes())
     assert len(search.follow(here, "", here.judge)[0][1].arms) == SEEDS

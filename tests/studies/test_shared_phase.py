@@ -16,7 +16,7 @@ from menagerie.models.kept_states import keep_state, kept_steps, load_kept_state
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.frame.adaptive import Imagined
+from menagerie.studies.frame.adaptive import InventedResults
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.command import changeable_options
@@ -175,7 +175,7 @@ def test_kept_states_are_the_same_bytes_however_a_run_is_made(jobs_in, alone, tm
 def test_kept_states_change_no_identity_and_no_folder(tmp_path):
     study = replace(chosen_alone(PRESETS["smoke"]), store=tmp_path)
     kept = replace(study, keep_states=(0, 60))
-    assert [arm.id for arm in kept.plan(Imagined())] == [arm.id for arm in study.plan(Imagined())] != []
+    assert [arm.id for arm in kept.plan(InventedResults())] == [arm.id for arm in study.plan(InventedResults())] != []
     assert "keep_states" in changeable_options(study)
     check_states(kept)
     with pytest.raises(UserError, match="--keep-states 61: no run has so many steps; the longest has 60"):

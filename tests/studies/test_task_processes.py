@@ -44,7 +44,7 @@ def job(tmp_path_factory):
     split = make_split(folder, BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10), 32)
     (folder / "run").mkdir()
     study = one_run_study("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": STEPS, "batch": 12})
-    running = Running(study.settled(), folder / "run")
+    running = Running(study.fill_in(), folder / "run")
     (arm,) = running.arms()
     return running.job(arm)
 

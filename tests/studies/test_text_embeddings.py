@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from menagerie.generators.splits.probe_scenes import from_left
+from menagerie.generators.splits.probe_scenes import objects_from_left
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.related import RelatedSplit, which_is_left
+from menagerie.studies.measures.related import RelatedSplit, bits_about_left
 from menagerie.studies.pages.text_embeddings import (
     UNDECIDED,
-    Recovered,
+    RecoveredShares,
     export_remedies,
     parts,
     recovered_share,
@@ -32,7 +32,7 @@ NONE, SOME, ALL = "deeper text tower", "swapped captions", "OC-CLIP"
 
 def stored(out, skills, bits=None):
     """A study of stored runs on the binding split, three seeds each, as accurate as the skill of their row."""
-    study = replace(PRESETS["laptop"], rows=(NONE, SOME, ALL), splits=("binding",), seeds=3).settled()
+    study = replace(PRESETS["laptop"], rows=(NONE, SOME, ALL), splits=("binding",), seeds=3).fill_in()
     for arm in study.arms:
         row = arm.labels["row"]
         stored_run(out, arm.cell.model, arm.cell.seed, dict(arm.labels), skills[row], pairs=12, name=arm.id)
@@ -65,7 +65,7 @@ def test_remedies_that_recover_are_told_from_undecided_ones(tmp_path):
     every = list(parts(study, records))
     (text,) = (part.text for part in every if isinstance(part, Sentence))
     assert f"{SOME} recovers {100 * share:.0f} % [" in text
-    (drawn,) = (part for part in every if isinstance(part, Recovered))
+    (drawn,) = (part for part in every if isinstance(part, RecoveredShares))
     assert drawn.figure() is not None
     assert {row["row"] for row in drawn.numbers()} == {NONE, SOME}
     (held,) = (part for part in every if getattr(part, "name", "") == "held-binding")
@@ -85,7 +85,7 @@ def test_without_a_lead_no_remedy_has_a_share(tmp_path):
 
 
 def test_rows_take_equal_steps_on_both_grids():
-    study = PRESETS["laptop"].settled()
+    study = PRESETS["laptop"].fill_in()
     cells = [arm.cell for arm in study.arms if arm.cell.seed == 0]
     assert {cell.data.kind for cell in cells} == {"binding", "spatial"}
     assert {(cell.recipe.steps, cell.recipe.batch) for cell in cells} == {(1000, 64)}
@@ -100,7 +100,7 @@ def test_rows_take_equal_steps_on_both_grids():
 def test_only_embeddings_with_separate_places_tell_which_object_is_left(kind, bits):
     made = axes(animals=5)
     embeddings = embedding(kind, made, width=16)
-    found = {row["measure"]: row["value"] for row in which_is_left("text", "embedding", "mean", embeddings, made)}
+    found = {row["measure"]: row["value"] for row in bits_about_left("text", "embedding", "mean", embeddings, made)}
     assert found["bits"] == pytest.approx(bits, abs=0.02)
     assert found["scene"] == pytest.approx((1 + bits) / 2, abs=0.15)
 
@@ -120,7 +120,7 @@ def test_probes_of_the_spatial_grid_read_every_layer_and_captions_state_the_rela
     for subset, word in (("left_first", "left"), ("right_first", "right")):
         data = RelatedSplit(file, subset, Framing(32))
         (true,), (false,) = data.captions([0], [0]), data.negatives([0], [0])
-        left, right = from_left(data.records.scenes[0])[:: 1 if word == "left" else -1]
+        left, right = objects_from_left(data.records.scenes[0])[:: 1 if word == "left" else -1]
         assert f"{left.texture} {left.animal} to the {word} of a {right.texture} {right.animal}" in true.text
         assert f"{right.texture} {right.animal} to the {word} of a {left.texture} {left.animal}" in false.text
         assert true.graph.edges[0].predicate == f"to the {word} of"

@@ -36,7 +36,7 @@ def throughput(folder, *arguments):
     return succeed([sys.executable, str(ROOT / "studies" / "throughput.py"), *arguments], folder).stdout.splitlines()
 
 
-def test_rendering_is_compared(tmp_path):
+def test_rendering_times_are_compared_with_other_renderers(tmp_path):
     options = ["--world", "tiny", "--resolution", "32", "--scenes", "1", "--rounds", "1"]
     result = run([sys.executable, str(ROOT / "studies" / "throughput.py"), "rendering", *options], tmp_path)
     assert result.returncode == 0, result.stderr

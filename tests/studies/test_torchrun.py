@@ -88,7 +88,7 @@ def command(split) -> list[str]:
 
 def job_of(split: Path, folder: Path):
     study = one_run_study("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": 9, "batch": 12})
-    running = Running(study.settled(), folder)
+    running = Running(study.fill_in(), folder)
     (arm,) = running.arms()
     return running.job(arm)
 

@@ -17,7 +17,7 @@ HERE = {"world": "tiny", "resolution": 32, "views": 1, "test_views": 1, "test_sc
 SPLIT = BindingRecipe(pairs=0.5, hard_negatives=1.0)
 
 
-def test_it_is_the_cell_of_a_command_and_read_back(tmp_path, monkeypatch):
+def test_train_in_python_makes_the_cell_that_a_command_makes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = SMOKE.scorers.of("oc-clip")
     trained = menagerie.train("oc-clip", SPLIT, seed=1, options=options, **HERE, **RECIPE)

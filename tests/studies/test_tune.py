@@ -55,7 +55,7 @@ def test_the_best_is_the_best_on_validation_and_nothing_else(tuned):
     assert 'src="data:image/png;base64,' in report
 
 
-def test_started_again_it_draws_the_same_and_trains_nothing(tuned):
+def test_tuning_started_again_draws_the_same_and_trains_nothing(tuned):
     before = (tuned / "runs/t/trials.csv").read_bytes()
     stamps = {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")}
     assert run_here([*TUNE, *SMALL, "--out", "runs/t", "--workers", "1"], tuned, page=False).returncode == 0
@@ -127,7 +127,7 @@ def test_a_range_of_one_value_is_not_searched():
     study = replace(tune.Tune(), models=("clip",), learning_rates=(1e-3,), singles_shares=(0.5,), trials=6)
     assert study.space("clip")["learning_rate"].single()
     search = study.search("clip")
-    drawn = [*search.first, *(search.sampled([], number) for number in (4, 5))]
+    drawn = [*search.first, *(search.draw_parameters([], number) for number in (4, 5))]
     assert {(params["learning_rate"], params["singles_share"]) for params in drawn} == {(1e-3, 0.5)}
     assert len({params["weight_decay"] for params in drawn}) == 6
 

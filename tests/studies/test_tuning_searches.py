@@ -52,7 +52,7 @@ class Untrained(Records):
         scores = [self.score(arm) for arm in arms]
         return None if None in scores else sum(scores) / len(scores)
 
-    def diverged(self, arm):
+    def has_diverged(self, arm):
         return self.over(arm) and self.fails(arm)
 
     def over(self, arm):
@@ -151,7 +151,7 @@ def test_a_trial_of_too_many_parameters_is_pruned_with_its_reason(tmp_path):
     assert len(its.failures) == 3
 
 
-def test_the_same_is_drawn_however_often_it_is_stopped(tmp_path):
+def test_a_stopped_search_of_tuning_draws_the_same_trials(tmp_path):
     """In a search's first points, after them, in the second model's search, and in further seeds."""
     study = replace(SMALL, models=("clip", "negclip"))
     records = folder(tmp_path / "a")
@@ -252,7 +252,7 @@ def test_a_space_and_an_objective_of_a_users_own(tmp_path):
     assert drawn == {trial.number: trial.values[0] for trial in its.trials}
 
 
-def test_columns_are_those_of_all_models():
+def test_the_table_of_trials_has_the_options_of_all_models():
     class Trial:
         number, values = 0, [0.5]
 

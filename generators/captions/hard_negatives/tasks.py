@@ -19,7 +19,7 @@ from typing import NamedTuple
 from menagerie.envs.core.identity import generator
 from menagerie.envs.relations import RELATIONS, truth
 from menagerie.envs.scene import Object, Scene
-from menagerie.generators.captions.contents import exchanged
+from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.captions.relations import chain, converses
 from menagerie.generators.captions.spec import LEAST, CaptionSpec, absent_objects, swap_exchanged_textures
 from menagerie.generators.captions.templates import Caption, content_of, mention_order, write_caption
@@ -66,7 +66,7 @@ def replace_value(scene: Scene, spec: CaptionSpec, field: str) -> TaskCaptions |
     """
     if spec.multi_object:
         random, objects = generator(spec.seed, "replaced", field, scene.key), spec.tested_objects(scene)
-        slot = scene.objects[exchanged(scene)[random.integers(2)]].slot
+        slot = scene.objects[exchanged_objects(scene)[random.integers(2)]].slot
         chosen = next(i for i, obj in enumerate(objects) if obj.slot == slot)
         classes, present = getattr(spec.coverage, f"{field}s"), scene.objects
         kind = classes[getattr(objects[chosen], field)] if spec.recipe["coverage"] < 1 else None
@@ -121,7 +121,7 @@ def negate_object(scene: Scene, spec: CaptionSpec, pure: bool) -> TaskCaptions:
 
 def swap_with(scene: Scene, spec: CaptionSpec, pair_only: bool) -> TaskCaptions | None:
     """Exchange two textures in captions that mention all objects, or only these two. None if those of `swap` do so."""
-    pair = {scene.objects[i].slot for i in exchanged(scene)}
+    pair = {scene.objects[i].slot for i in exchanged_objects(scene)}
     objects = tuple(obj for obj in spec.order(scene) if obj.slot in pair or not pair_only)
     if len(objects) == len(spec.tested_objects(scene)):
         return None
@@ -146,7 +146,7 @@ def assignment(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | N
 def illusion(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """For a scene whose exchanged objects are a red cat and a white dog: "a red cat" against "a white cat". The scene
     shows something white and a cat, but no white cat."""
-    pair = [scene.objects[i] for i in exchanged(scene)]
+    pair = [scene.objects[i] for i in exchanged_objects(scene)]
     first = int(generator(spec.seed, "illusion", scene.key).integers(2))
     return write_captions(scene, spec, (pair[first],), (pair[first]._replace(texture=pair[1 - first].texture),))
 
