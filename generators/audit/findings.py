@@ -10,7 +10,7 @@ class Finding(NamedTuple):
     claim: str
     holds: bool
     detail: str
-    skipped_finding: bool = False
+    skipped: bool = False
     """Whether the check wasn't done, for the reason in `detail`; then `holds` has no meaning."""
 
 

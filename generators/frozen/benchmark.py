@@ -22,11 +22,11 @@ from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 class Digests(NamedTuple):
     """Digests of what a benchmark tests (`menagerie.generators.frozen.digests`)."""
 
-    scenes: str
+    scenes: str = ""
     """The records of every task: their scenes, and how many texts they are tested with."""
-    texts: str
+    texts: str = ""
     """True and false captions, with their scene graphs."""
-    pixels: str
+    pixels: str = ""
     """The images of records and of their counterfactuals."""
 
 

@@ -115,7 +115,7 @@ class MultiObjectRecipe(SplitRecipe):
         return (*numbered, *searches, *(f"{TRIPLETS}_{t}" for t in self.triplets))
 
     @property
-    def judge_setting(self) -> tuple[str, ...]:
+    def judged(self) -> tuple[str, ...]:
         """The tests by which studies judge a model: `held_out` if there are rules, else those of unseen compositions,
         else those of more objects than train shows, else all."""
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))

@@ -234,7 +234,7 @@ class SplitRecipe(ABC):
         return (*self.tests, *self.held_out_tests)
 
     @property
-    def judge_setting(self) -> tuple[str, ...]:
+    def judged(self) -> tuple[str, ...]:
         """The tests by which studies judge a model: `held_out` if there are rules, else the tests of unseen pairs,
         else those of other unseen scenes."""
         if self.hold_out:

@@ -109,7 +109,7 @@ class RealPage:
         return found.drop(columns=[name for name in AXES[1:] if shown[name].nunique() < 2])
 
     @cached_property
-    def publish_results(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
+    def published(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
         """The numbers in papers, by benchmark, model and name; empty for a rehearsal."""
         subjects = () if self.study.rehearse else self.study.prepared.subjects.values()
         return {subject.label: subject.published for some in subjects for subject in some}
