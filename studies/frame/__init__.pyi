@@ -1,5 +1,5 @@
-from .adaptive import successive_halving as successive_halving
 from .adaptive import raise_until_flat as raise_until_flat
+from .adaptive import successive_halving as successive_halving
 from .arm import Arm as Arm
 from .arm import KnownResults as KnownResults
 from .command import main as main
