@@ -78,9 +78,7 @@ class Captioned(ABC):
 
     def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         """Return the images that the negatives of `indices` describe. Raises if the data has none."""
-        raise UserError(
-            f"{self.name} has no counterfactual images, of which its negatives are true; take data that has"
-        )
+        raise UserError(f"{self.name} has no images of which its hard negatives are true; take data that has them")
 
 
 def pick(options: Sequence[Option], draw: int | np.integer, item: object) -> Option:

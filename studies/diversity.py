@@ -79,7 +79,10 @@ class Diversity(SplitStudy):
     def check(self) -> None:
         super().check()
         if CLASSIFIER in self.models:
-            raise UserError(f"--models {CLASSIFIER}: classes are a --supervision of their own; give models of captions")
+            raise UserError(
+                f"--models {CLASSIFIER}: it learns from classes; give models that read captions, and --supervision "
+                "classes for it"
+            )
         if max(self.coverage) >= 1:
             raise UserError("--coverage 1 leaves no composition unseen for tests; give shares below 1")
         for share in self.coverage:

@@ -48,7 +48,7 @@ class KeptAnswers(ABC, Generic[Value]):
         try:
             self.read()
         except Unreadable as error:
-            raise UserError(f"{error}; delete it: what it answers is asked anew") from error
+            raise UserError(f"{error}; delete it, and its questions will be asked again") from error
 
     @abstractmethod
     def to_line(self, key: str, value: Value) -> dict[str, Any]:

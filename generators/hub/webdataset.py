@@ -35,7 +35,9 @@ def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
     set has them, templates beside the folders. Raises if the set is there already."""
     kind = read_foreign_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
     if kind in OTHER_TYPES:
-        raise UserError(f"{folder} is a webdataset for {kind}, of which no benchmark here is; name one of classes")
+        raise UserError(
+            f"{folder} is a webdataset for {kind}, which no benchmark here uses; give one of images by class"
+        )
     names, refused = read_list(folder / CLASSES), Counter[str]()
     templates = read_templates(folder / TEMPLATES) if (folder / TEMPLATES).is_file() else []
     name = own_name(folder).removeprefix("wds_")

@@ -93,7 +93,7 @@ class Feed(torch.utils.data.Dataset):
             false = self.data.negatives(indices, draws, kind)
             owners += [image for image, text in enumerate(false) if text is not None]
             texts += [text for text in false if text is not None]
-        further = self.false_of_further(indices, draws, texts[n_images:matched])
+        further = self.falsify_further_captions(indices, draws, texts[n_images:matched])
         named = phrases_in(texts[:n_images]) if getattr(self.reader, "phrases", False) else []
         owners += [owner for owner, _ in (*further, *named)]
         texts += [text for _, text in (*further, *named)]
@@ -122,7 +122,7 @@ class Feed(torch.utils.data.Dataset):
             return list(self.data.captions(indices, draws))
         return [text for captions in self.data.several(indices, draws, count) for text in captions]
 
-    def false_of_further(
+    def falsify_further_captions(
         self, indices: np.ndarray, draws: list[int], captions: list[Caption]
     ) -> list[tuple[int, Caption]]:
         """Make false versions of each image's captions after the first, of the kind that the reader wants, each with

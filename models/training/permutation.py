@@ -24,12 +24,12 @@ class Permutation:
         self.keys = mix_bits(np.uint64(seed & WORD) + GOLDEN * np.arange(1, ROUNDS + 1, dtype=np.uint64))
 
     def __call__(self, places: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-        numbers = self._once(places.astype(np.uint64))
+        numbers = self._permute(places.astype(np.uint64))
         while (beyond := numbers >= self.size).any():
-            numbers[beyond] = self._once(numbers[beyond])
+            numbers[beyond] = self._permute(numbers[beyond])
         return numbers.astype(np.int64)
 
-    def _once(self, numbers: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
+    def _permute(self, numbers: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
         left, right = numbers >> self.half, numbers & self.low
         for key in self.keys:
             left, right = right, left ^ (mix_bits(right + key) & self.low)

@@ -29,7 +29,8 @@ def check_batch(recipe: Recipe, processes: int) -> None:
         raise UserError(f"--batch {recipe.batch} can't be shared by {processes} processes evenly; choose a multiple")
     if recipe.accumulate > recipe.batch // processes:
         raise UserError(
-            f"--accumulate {recipe.accumulate}: each of {processes} processes has {recipe.batch // processes} images"
+            f"--accumulate {recipe.accumulate} is more than the {recipe.batch // processes} images of each of "
+            f"{processes} processes; lower it"
         )
 
 

@@ -151,7 +151,7 @@ class DiversityClaims:
         return self.said("quantity", row, COMPOSITION, contrast(both, gain, signed=True), 1)
 
     def grid(self) -> dict[int, tuple[str, list[float]]]:
-        """Map each n (values of a factor) to its world and, in rising order, each k (combinations of a value)."""
+        """Map the number of values of a factor to its world, and to the numbers of compositions per value, rising."""
         found: dict[int, tuple[str, list[float]]] = {}
         for world in dict.fromkeys((*self.study.worlds, self.study.world)):
             arms = self.objects.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms

@@ -75,7 +75,7 @@ def parsed_record(graphs: Graphs) -> dict[str, str]:
     return {"parsed": parser.counts().text} if parser else {}
 
 
-def false_further_of(scorer: "Scorer") -> str:
+def kind_of_further_negatives(scorer: "Scorer") -> str:
     """Return the kind of false further captions in a scorer's training batches; empty if they have none."""
     return getattr(scorer.training_reader or scorer.reader, "false_further", "")
 

@@ -29,7 +29,7 @@ from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job
 from menagerie.studies.runs.data import Material, content_digest
-from menagerie.studies.runs.graphs import false_further_of
+from menagerie.studies.runs.graphs import kind_of_further_negatives
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.together import take_steps
 from menagerie.studies.runs.training_log import TrainingLog
@@ -57,7 +57,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
     if not steps or material.train.shares or not any(singles):
         return
     indices = [i for i, single in enumerate(singles) if single]
-    if has_false_captions(job.cell, material.train, indices, false_further_of(scorer)):
+    if has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
         return
     if not state.exists():
         ready = job.shared / f"{phase_key(job, material, scorer, indices)}.pt"

@@ -17,8 +17,8 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import (
     PLAIN,
     Graphs,
-    false_further_of,
     give_readers,
+    kind_of_further_negatives,
     loss_negatives,
     parsed_record,
     parsed_texts,
@@ -66,7 +66,7 @@ def run_cell(
         "axes": list(cell.axes),
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
-        "loss_negatives": loss_negatives(cell, material.train, false_further_of(scorer)),
+        "loss_negatives": loss_negatives(cell, material.train, kind_of_further_negatives(scorer)),
         **parsed_record(graphs),
         **({"carried": read_carried(job.folder)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process only, so less if it resumed

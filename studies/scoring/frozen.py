@@ -71,8 +71,8 @@ def check_frozen_options(names: Sequence[str], world: str, resolution: int, defa
         ):
             if given not in ("", ours):
                 raise UserError(
-                    f"--{option} {given} contradicts {bench.name}, a frozen benchmark of {option} {ours}; leave it "
-                    "out, or the benchmark"
+                    f"--{option} {given} contradicts {bench.name}, a frozen benchmark of {option} {ours}; leave "
+                    f"out --{option} or the benchmark"
                 )
 
 

@@ -100,7 +100,7 @@ def test_nearer_object_hides_the_farther(near_slots, world):
     assert (mask != render_directly(scene, RESOLUTION, world).mask).mean() < 0.003
 
 
-def test_four_objects_in_one_scene(monkeypatch, world):
+def test_a_scene_of_four_objects_is_composed_as_it_is_drawn_directly(monkeypatch, world):
     for index, (x, y) in enumerate(((-1.1, 0.6), (-0.4, -0.6), (0.4, 0.6), (1.1, -0.6))):
         monkeypatch.setitem(SLOTS, f"place {index}", Slot((x, y, 0.0), 0.6, (-25.0,)))
     animals = ("elephant", "rabbit", "crocodile", "penguin")

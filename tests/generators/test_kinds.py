@@ -92,7 +92,7 @@ def beside(scenes):
     return [scene for scene in many(scenes) if scene.relation == "left/right"]
 
 
-def test_rules_speak_of_places_and_hold_out_either_facing():
+def test_a_rule_of_a_place_matches_objects_that_face_either_way():
     rule = parse_rule("slot=left & animal=elephant", load_world("eight"))
     matched = [scene for scene in beside(made(EIGHT).train) if rule.matches(scene)]
     assert {outward(scene)[0] for scene in matched} == {False, True}

@@ -66,7 +66,7 @@ def test_a_users_class_is_measured_once_named_and_nothing_is_measured_twice(fold
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
 
 
-def test_in_another_folder_the_store_has_to_be_given(folder, tmp_path):
+def test_attention_elsewhere_without_a_store_is_refused(folder, tmp_path):
     result = run_here([*ATTENTION, str(folder / "runs/a")], tmp_path)
     assert result.returncode == 2
     assert str(tmp_path / "store") in result.stderr

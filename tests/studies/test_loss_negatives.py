@@ -9,7 +9,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.frame.page import model_table
-from menagerie.studies.runs.graphs import false_further_of, loss_negatives
+from menagerie.studies.runs.graphs import kind_of_further_negatives, loss_negatives
 from menagerie.studies.runs.shared import has_false_captions
 from tests.grid_cells import cells, chosen_alone
 from tests.helpers.scorers import scorer
@@ -69,7 +69,7 @@ def test_the_phase_of_single_objects_is_shared_only_without_false_captions(train
     plain = cells_of(binding_grid.PRESETS["smoke"])["negclip"]
     assert not has_false_captions(plain, train, singles)  # lone animals have no swap
     assert has_false_captions(replace(plain, recipe=Recipe(text_negatives=("replace",))), train, singles)
-    kinds = [false_further_of(scorer(model)) for model in ("negclip", "read-clip", "cs-clip")]
+    kinds = [kind_of_further_negatives(scorer(model)) for model in ("negclip", "read-clip", "cs-clip")]
     assert kinds == ["", "", "replace"]
     assert has_false_captions(plain, train, singles, kinds[-1])
 
