@@ -100,8 +100,8 @@ def by_shares(
     counts = np.diff(np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)).tolist()
     if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):
         raise UserError(
-            f"{lost} has a share of {shares[lost]:.2%} of each batch of {batch}, which is no item at all; raise "
-            "--batch, or train on it apart"
+            f"{lost} has a share of {shares[lost]:.2%}, which gives it no item in a batch of {batch}; raise --batch, "
+            "or leave it out"
         )
     if empty := next((name for name in shares if shares[name] and not strata[name].any()), ""):
         raise UserError(f"{empty} has a share of {shares[empty]:.2%} of each batch and no images; give it a share of 0")

@@ -65,7 +65,9 @@ def check_card_benchmark(path: Path, card: Card) -> None:
 def check_means(path: Path, card: Card) -> None:
     """Raise unless a card's means are those of its tests."""
     if [mean.task for mean in card.means] != list(MEANS):
-        raise UserError(f"{path} has other means than {' and '.join(MEANS)}")
+        raise UserError(
+            f"the means in {path} are of {[m.task for m in card.means]}, not of {list(MEANS)}; write the card again"
+        )
     for mean, takes in zip(card.means, MEANS.values(), strict=True):
         chosen = [number for number in card.tests if takes(number.task)]
         sums = [sum(getattr(number, part) for number in chosen) for part in ("accuracy", "chance", "records")]

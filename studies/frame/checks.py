@@ -36,8 +36,8 @@ def check_preset(name: str, study: AnyStudy) -> None:
     """Raise for a preset whose `recipe` isn't a training recipe, such as the name of a split's recipe."""
     if isinstance(study, SplitStudy) and not isinstance(study.recipe, Recipe):
         raise UserError(
-            f"the recipe of preset {name!r} must be a Recipe, of training, got {study.recipe!r}; a study's splits are "
-            "those of plain_recipe = MultiObjectRecipe() in its class, say, or of --recipe (docs/extending.md)"
+            f"the recipe of preset {name!r} must be one of training, a Recipe, got {study.recipe!r}; the recipe of its "
+            "splits stands in its class, such as plain_recipe = MultiObjectRecipe() (docs/extending.md)"
         )
 
 

@@ -100,7 +100,7 @@ def run_jobs(
 
     every: dict[str, AnyJob] = {}
 
-    def begun(more: Iterable[AnyJob]) -> list[AnyJob]:
+    def new_jobs(more: Iterable[AnyJob]) -> list[AnyJob]:
         new = {job.id: job for job in more if job.id not in every}
         if cluster.engine == "none":
             check_none_runs(out / FOLDER, new)
@@ -108,10 +108,10 @@ def run_jobs(
         return list(new.values())
 
     def follow(job: AnyJob) -> list[AnyJob]:
-        return begun(on_finished(job) or ())
+        return new_jobs(on_finished(job) or ())
 
     check_joined()
-    first = begun(jobs)
+    first = new_jobs(jobs)
     if first and JOINED:
         run_in_turn(first, follow, on_failed, grows)
     elif first and cluster.engine == "none":

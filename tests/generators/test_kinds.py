@@ -101,7 +101,7 @@ def test_a_rule_of_a_place_matches_objects_that_face_either_way():
     assert len(set(map(outward, held))) == 4
 
 
-def test_a_test_faces_as_all_of_its_scenes_would():
+def test_drawing_fewer_scenes_changes_no_facing():
     """Which scenes are drawn, and how they face, doesn't depend on what comes first."""
     world = load_world(EIGHT.world)
     scenes = pair_scenes(world, world.pairs[0], world.textures[:2], range(3))

@@ -31,7 +31,7 @@ def long_text() -> PngInfo:
 
 
 @pytest.mark.parametrize("beside", [{"exif": b"no TIFF"}, {"pnginfo": long_text()}, {"icc_profile": bytes(2 << 20)}])
-def test_what_stands_beside_the_pixels_may_be_damaged_or_large(beside, tmp_path):
+def test_pictures_with_damaged_or_large_metadata_are_read(beside, tmp_path):
     path = tmp_path / "a.png"
     Image.fromarray(NOISE).convert("RGBA").save(path, **beside)
     (image,) = ImageFiles(tmp_path, ["a.png"], SIDE).read([0])

@@ -31,7 +31,7 @@ def test_every_shipped_recipe_makes_a_sound_split(name):
     assert all(finding.holds and not finding.skipped for finding in findings)
 
 
-def test_a_file_sets_fields(tmp_path):
+def test_a_recipe_file_sets_fields(tmp_path):
     (tmp_path / "r.toml").write_text('kind = "spatial"\npairs = 1\nrelations = ["left/right"]\nseed = 3\n')
     assert read_recipe(str(tmp_path / "r.toml")) == SpatialRecipe(pairs=1.0, relations=("left/right",), seed=3)
 
@@ -52,7 +52,7 @@ def test_a_file_sets_fields(tmp_path):
         ("kind = ", "is no TOML"),
     ],
 )
-def test_a_wrong_file_is_named(text, message, tmp_path):
+def test_a_wrong_recipe_file_is_named(text, message, tmp_path):
     (tmp_path / "r.toml").write_text(text)
     with pytest.raises(UserError, match=r"r\.toml") as raised:
         read_recipe(str(tmp_path / "r.toml"))
@@ -74,7 +74,7 @@ def test_make_takes_a_recipe_with_overrides_and_renders_once(tmp_path):
     assert ", 0 of them to build" in other.stdout, "a second split of what is rendered renders nothing"
 
 
-def test_a_misspelt_recipe_and_the_list(tmp_path):
+def test_a_misspelt_recipe_is_refused_and_recipes_are_listed(tmp_path):
     wrong = generators("make", "spatil", folder=tmp_path)
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
     assert "did you mean 'spatial'" in wrong.stderr

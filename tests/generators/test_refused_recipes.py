@@ -96,14 +96,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kind", "change", "words"), REFUSED, ids=[f"{kind} {words}" for kind, _, words in REFUSED])
-def test_what_cannot_be_had_is_refused(kind, change, words, monkeypatch):
+def test_recipes_that_no_split_can_meet_are_refused(kind, change, words, monkeypatch):
     monkeypatch.setattr("menagerie.generators.splits.even_draws.TRIES", 200)
     with pytest.raises(UserError, match=re.escape(words)):
         replace(PLAIN[kind], **change).subsets()
 
 
 @pytest.mark.parametrize(("kind", "field"), [("spatial", "unseen_under"), ("multi-object", "layout")])
-def test_a_word_that_is_none_of_a_fields_is_named(kind, field):
+def test_a_value_that_a_field_does_not_know_is_named(kind, field):
     with pytest.raises(UserError, match=f"unknown {field} 'both'"):
         build_dataclass(KINDS[kind], {field: "both"})
 

@@ -74,7 +74,7 @@ def test_a_file_that_two_folders_have(tmp_path):
             load_benchmark("sugarcrepe").build(placed(tmp_path, *given))
 
 
-def test_what_several_folders_are_refused_for(tmp_path):
+def test_several_folders_are_refused_where_files_are_listed(tmp_path):
     """One twice; a folder whose content is listed; a folder that training reads."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -55,7 +55,7 @@ def test_negatives_keep_the_sizes_with_their_animals():
 
 
 @pytest.mark.parametrize("text", ["a red rabbit in the city", "a red big rabbit in the city", "a big cat in the city"])
-def test_what_tells_no_size_is_not_read(text):
+def test_sizes_are_read_only_in_worlds_with_sizes(text):
     assert parse_caption(text, WORLD) is None
 
 

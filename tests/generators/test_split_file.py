@@ -189,7 +189,7 @@ def test_a_changed_world_is_refused(copied):
         SplitPictures(split).images("train", [0])
 
 
-def test_no_room_is_one_line_and_leaves_the_file(copied, tmp_path):
+def test_a_full_disk_while_packing_is_one_line_and_leaves_the_file(copied, tmp_path):
     """HDF5 itself crashes where it can't write."""
     before = copied.read_bytes()
     what, said = with_largest_file(1_100_000, lambda: pack(copied), tmp_path)

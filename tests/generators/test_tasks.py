@@ -91,7 +91,7 @@ def test_every_task_applies_to_some_kind():
     assert {task for task in TASKS for context in ALL_CONTEXTS if asked(task, context)} == set(PAIR_TASKS)
 
 
-def test_what_each_task_changes():
+def test_each_task_changes_its_part_of_a_caption():
     for scene in SCENES:
         textures = {obj.texture for obj in scene.objects}
         names = ("swap", "one animal", "replace texture", "replace animal")
@@ -106,7 +106,7 @@ def test_what_each_task_changes():
         assert texture[0] == animal[0] == swap[0]
 
 
-def test_both_objects_are_tested():
+def test_tasks_change_either_object():
     for task in ("one animal", "replace animal", "replace texture"):
         drawn = choices(task, SCENES, BINDING)
         changed = [set(true.graph.nodes) - set(false.graph.nodes) for true, false in drawn]

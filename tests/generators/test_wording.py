@@ -129,7 +129,7 @@ def test_a_recipe_file_sets_the_wording_and_old_identities_stay(tmp_path):
 STATED_NAME = {"template": "statement-conjunction", "mention_order": "slots"}
 
 
-def test_articles_plurals_and_numbers():
+def test_phrases_have_the_right_articles_plurals_and_numbers():
     assert [with_article(noun) for noun in ("unicorn", "ewe", "red owl")] == ["a unicorn", "a ewe", "a red owl"]
     several = {"field mouse": "field mice", "moose": "moose", "snow goose": "snow geese", "lynx": "lynxes"}
     several |= {"pony": "ponies", "donkey": "donkeys", "caribou": "caribou", "rhinoceros": "rhinoceroses"}

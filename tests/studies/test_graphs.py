@@ -30,7 +30,7 @@ def test_the_generators_graphs_change_no_identity():
     assert cell(graphs="rules").settings["parser"]
 
 
-def test_a_graph_source_changes_the_identity_of_models_that_read_graphs_alone():
+def test_only_models_that_read_graphs_depend_on_their_source():
     sources = [{}, {"dropped_nodes": 0.1}, {"moved_attributes": 0.1}, {"dropped_nodes": 0.1, "graphs_at": "test"}]
     sources += [{"graphs": "rules"}, {"graphs": "rules:world=tiny"}]
     for model in ("oc-clip", "clip-phrases"):

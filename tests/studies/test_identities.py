@@ -68,7 +68,7 @@ def test_a_new_field_of_a_grid_refuses_no_folder(tmp_path):
         claim(tmp_path, later(**own, later=4), EXECUTION)
 
 
-def test_only_what_differs_counts():
+def test_only_fields_that_differ_from_defaults_decide_an_identity():
     assert changed_fields(Recipe()) == {}
     assert changed_fields(Recipe(steps=7, betas=(0.5, 0.6))) == {"steps": 7, "betas": [0.5, 0.6]}
 

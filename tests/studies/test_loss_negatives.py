@@ -50,7 +50,7 @@ def test_a_record_says_what_a_loss_compared_with(trains):
     assert all(loss_negatives(shared[model], with_counterfactuals) == words for model in MODELS)
 
 
-def test_what_is_requested_of_all_is_part_of_a_cell_and_nothing_else_is():
+def test_negatives_requested_of_all_models_decide_a_cell():
     """Left at their defaults the new fields change no identity; set, they change every one."""
     plain, swaps = (cells_of(binding_grid.PRESETS["smoke"], text_negatives=kinds) for kinds in ((), ("swap",)))
     for model in MODELS:

@@ -98,7 +98,7 @@ def cell(tmp_path_factory):
 
 
 @pytest.mark.parametrize("engine", ["none", "local"])
-def test_a_measure_in_a_users_file(cell, engine, tmp_path):
+def test_a_measure_of_a_users_file_is_taken(cell, engine, tmp_path):
     """It is run as a study once, and as a module wherever something is measured; on the cell's own weights."""
     (tmp_path / "my_study.py").write_text(STUDY)
     CELLS[:] = [replace(cell, out=tmp_path)]
@@ -137,7 +137,7 @@ class Given(Measure):
         return [dict(self.row)]
 
 
-def test_what_rows_may_hold(tmp_path):
+def test_rows_of_measures_hold_numbers_texts_and_lists_of_them(tmp_path):
     folder = tmp_path / "cells" / "abc"
     row = {"a": np.float32(0.5), "b": torch.tensor(2), "c": float("nan"), "d": np.arange(2), "e": "é", "f": None}
     file = write_measured(folder, Given(), None, [row])

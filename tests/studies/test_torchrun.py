@@ -141,7 +141,7 @@ def two_trainings(ranks, job):
     return said
 
 
-def test_others_follow_on_after_an_error_of_all_and_end_with_the_step_that_is_interrupted(split, tmp_path):
+def test_processes_go_on_after_a_common_error_and_end_with_an_interrupted_step(split, tmp_path):
     (failed, stopped), status = together(tmp_path / "two", 2, two_trainings, job_of(split, tmp_path))
     assert "has a counterfactual, the same objects swapped" in failed
     assert stopped.startswith("Stopped")
@@ -176,7 +176,7 @@ def test_options_that_torchrun_excludes_are_refused_before_anything_is_made(stud
 
 
 @pytest.mark.usefixtures("first_of_two")
-def test_what_would_be_done_by_each_process_is_refused(split, tmp_path):
+def test_commands_that_every_process_would_repeat_are_refused(split, tmp_path):
     with pytest.raises(UserError, match="each of which would do all of this"):
         train_one("clip", split, tmp_path)
     with pytest.raises(UserError, match="each of which would do all of this"):

@@ -220,7 +220,7 @@ class Score(CLIPScorer):
 
 
 @pytest.mark.parametrize(("name", "reason"), [("Gradient", "a weight of Gradient"), ("Score", "Score gives scores")])
-def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason, job_in, tmp_path):
+def test_a_run_that_diverges_in_its_last_step_gets_no_result(name, reason, job_in, tmp_path):
     """Also where it shows in the tests alone: a resumed run would come to them again and again."""
     (tmp_path / "bad.py").write_text(BAD)
     job = job_in(tmp_path)
