@@ -1,5 +1,5 @@
-"""`--dry-run`: what a study would render, and how long its training would take on this machine, as estimated from a few
-steps whose results are discarded."""
+"""`--dry-run`: what a study would render, and how long its training steps would take on this machine, by a few steps of
+each model that are taken and discarded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,18 +16,15 @@ from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms, is_adaptive
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.sampled_costs import Costs, Tests, measure_costs, take_sample
+from menagerie.studies.frame.sampled_costs import measure_costs, take_sample
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.evaluation import MOST, count_evaluations
 from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.runs.split_file import scenes_needed
 
-REST_SECONDS = 0.5  # of a run, for building the model, log and checkpoint; measured once
-
 
 def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and about how long training takes. For an adaptive study that is the
+    """Print what is to be rendered and trained, and about how long the steps take. For an adaptive study that is the
     longest case."""
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
@@ -41,7 +38,7 @@ def dry_run(study: Study) -> None:
         most = ", with the most runs that results may ask for" * is_adaptive(study, arms)
     at_once = min(study.at_once, len(arms))
     print(
-        f"training takes about {duration_text(seconds)} in all{most}, {at_once} runs at once, as busy as this machine "
+        f"the steps take about {duration_text(seconds)} in all{most}, {at_once} runs at once, as busy as this machine "
         f"is now"
     )
 
@@ -73,32 +70,21 @@ def print_training_time(study: Study, arms: Sequence[Arm]) -> float:
         cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
-            samples[key] = take_sample(same)
-        data, tests = samples[key]
-        steps, costs = count_steps(cells), measure_costs(cells[0], data)
+            samples[key] = take_sample(same[0])
+        steps, costs = count_steps(cells), measure_costs(cells[0], samples[key])
         kept.append(count_kept([arm.cell for arm in same], study.keep_states, costs.weight_bytes))
-        total += steps * costs.step + scoring_seconds([arm.cell for arm in same], study.validate_every, tests, costs)
+        total += steps * costs.seconds
         if bases := [cell.base for cell in cells if cell.base]:
-            before = measure_costs(bases[0], data)
+            before = measure_costs(bases[0], samples[key])
             kept.append(count_kept(bases, study.keep_states, before.weight_bytes))
-            total += count_steps(bases) * before.step + scoring_seconds(bases, study.validate_every, tests, before)
+            total += count_steps(bases) * before.seconds
         runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
         borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
-        print(f"{runs}{borrowed}, {steps} steps, {1000 * costs.step:.0f} ms each", flush=True)
+        print(f"{runs}{borrowed}, {steps} steps, {1000 * costs.seconds:.0f} ms each", flush=True)
     if study.keep_states:
         states, size = (sum(column) for column in zip(*kept, strict=True))
         print(f"--keep-states: {states} states of all runs, {size / 1e6:,.1f} MB")
     return total
-
-
-def scoring_seconds(cells: Sequence[Cell], every: int, tests: Tests, costs: Costs) -> float:
-    """Estimate the seconds beside the steps of some cells, and of the cells whose weights they take: opening data,
-    scoring tests at the end, and a sample of validation every `every` steps."""
-    trained = {cell.trained_as.id: cell.trained_as for cell in cells}
-    scored = {cell.id for cell in cells} | trained.keys()
-    whole = REST_SECONDS + tests.opening + tests.images * costs.image + tests.pairs * costs.pair
-    look = min(MOST, tests.validation) * (costs.image + 2 * costs.pair)
-    return len(scored) * whole + look * sum(count_evaluations(cell.recipe, every) for cell in trained.values())
 
 
 class KeptStates(NamedTuple):

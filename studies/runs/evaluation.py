@@ -140,16 +140,6 @@ def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
     return step > single_steps(recipe) and (step % steps_between(recipe, every) == 0 or step == recipe.steps)
 
 
-def count_evaluations(recipe: "Recipe", every: int) -> int:
-    """Count the evaluations in a run (see `evaluates_after`)."""
-    from menagerie.models.training.feed import single_steps
-
-    first, between = single_steps(recipe), steps_between(recipe, every)
-    if first >= recipe.steps:
-        return 0
-    return recipe.steps // between - first // between + (recipe.steps % between > 0)
-
-
 def steps_between(recipe: "Recipe", every: int) -> int:
     """Return the number of steps between two evaluations."""
     return every or max(LEAST_STEPS, -(-recipe.steps // EVALUATIONS))
