@@ -125,6 +125,7 @@ def test_a_dry_run_makes_nothing(tmp_path):
     states, megabytes = re.search(r"^--keep-states: (\d+) states of all runs, ([\d.]+) MB", done.stdout, re.M).groups()
     assert int(states) == 2 * 3
     assert 0.1 < float(megabytes) < 10
-    assert re.search(r"^the steps take about .+ in all, \d runs at once", done.stdout, re.M)  # no results decide what follows
+    # No results decide what follows.
+    assert re.search(r"^the steps take about .+ in all, \d runs at once", done.stdout, re.M)
     assert not list(tmp_path.rglob("*.h5"))
     assert not (tmp_path / "runs").exists()
