@@ -54,7 +54,7 @@ class ProbeRecipe(SplitRecipe):
     title: ClassVar[str] = "Probe set"
     swap_words: ClassVar[str] = "the same words with two textures swapped"
     unused: ClassVar[tuple[str, ...]] = (*OF_TRAINING, "hold_out", "mention_order")
-    exchanged = staticmethod(probed_pair)
+    exchanged_objects = staticmethod(probed_pair)
 
     pairs: float = 0.0
     """Always 0: nothing is trained on a probe set, so that all fields of training keep their defaults."""

@@ -39,7 +39,7 @@ def test_top_heavy_body_is_reported_to_fall(bullet, tmp_path, monkeypatch):
 
     foot, head = trimesh.creation.box((0.05, 0.05, 1.0)), trimesh.creation.box((0.8, 0.3, 0.3))
     leaning = trimesh.util.concatenate([foot.apply_translation((0, 0, 0.5)), head.apply_translation((0.4, 0, 1.0))])
-    monkeypatch.setattr(physics, "solid", lambda name: leaning)
+    monkeypatch.setattr(physics, "solid_animal", lambda name: leaning)
     settled = physics.settle(bullet, "cat", tmp_path)
     assert any("falls over" in line for line in physics.pose_problems({"cat": settled}, {"cat": settled}))
 

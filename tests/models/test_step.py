@@ -136,11 +136,11 @@ def test_batch_that_exceeds_shared_memory_is_an_error(processes, spatial, monkey
     """A process that prepares batches drops one that it finds no room for, and the run would wait for ever."""
     feed = Feed(spatial, for_data("clip", spatial).reader, RECIPE, 3)
     need = sum(tensor.numel() * tensor.element_size() for tensor in tensors(feed[0]))
-    monkeypatch.setattr(loaders, "free_shared", lambda: need * processes)
+    monkeypatch.setattr(loaders, "free_shared_memory", lambda: need * processes)
     assert all(
         map(torch.equal, tensors(next(raise_messages([SharedMemoryFeed(feed, processes)[0]]))), tensors(feed[0]))
     )
-    monkeypatch.setattr(loaders, "free_shared", lambda: need * processes - 1)
+    monkeypatch.setattr(loaders, "free_shared_memory", lambda: need * processes - 1)
     with pytest.raises(UserError, match=f"{need * processes} bytes are needed at once, but /dev/shm"):
         next(raise_messages([SharedMemoryFeed(feed, processes)[0]]))
 

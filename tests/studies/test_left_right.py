@@ -1,7 +1,7 @@
 """The study of left and right: what each rung changes, how often a batch asks for the order, and what the page says."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -29,7 +29,8 @@ def test_a_rung_changes_what_it_names_and_nothing_else(tmp_path):
         if before is None:
             continue
         parts = [(cell.data.recipe, before.data.recipe), (cell.recipe, before.recipe), (cell.towers, before.towers)]
-        changed = {key: getattr(a, key) for a, b in parts for key in vars(a) if getattr(a, key) != getattr(b, key)}
+        pairs = [(a, b, item.name) for a, b in parts for item in fields(a)]
+        changed = {key: getattr(a, key) for a, b, key in pairs if getattr(a, key) != getattr(b, key)}
         assert changed == dict(RUNGS[name].changes)
     assert len({cell.id for cell in cells.values()}) == len(cells)
 
