@@ -76,6 +76,7 @@ def test_ctrl_c_does_not_reach_the_loading_server(script, tmp_path):
 
 
 def test_script_from_standard_input_has_workers(tmp_path):
-    script = "import os\nfrom menagerie.envs.core.processes import call_in_child\nprint(call_in_child(os.path.basename, 'a/b'))"
+    imports = "import os\nfrom menagerie.envs.core.processes import call_in_child\n"
+    script = imports + "print(call_in_child(os.path.basename, 'a/b'))"
     done = subprocess.run([sys.executable, "-"], cwd=tmp_path, input=script, capture_output=True, text=True, check=True)
     assert done.stdout == "b\n"
