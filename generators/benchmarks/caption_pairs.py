@@ -119,7 +119,7 @@ VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's p
 def read_valse(path: Path, part: str) -> Iterator[Record]:
     """Yield the records of a file for which enough annotators chose the caption."""
     for entry in read_entries(path, dict):
-        if entry.inside("mturk").number("caption") >= VOTES:
+        if entry.nested("mturk").number("caption") >= VOTES:
             image = Photograph(entry.text("image_file"))
             yield record_of(entry, f"{part} {entry.place}", part, image, "caption", "foil")
 

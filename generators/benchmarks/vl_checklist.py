@@ -96,7 +96,7 @@ def first_in_path(file: str, names: Sequence[str]) -> str:
 def build(place: Place) -> VLCheckList:
     records = []
     for name, row, image in read_checklist(place.path(FOLDER), FILES):
-        true, false = (row.inside(1).texts(key)[0] for key in ("POS", "NEG"))
+        true, false = (row.nested(1).texts(key)[0] for key in ("POS", "NEG"))
         records.append(Record(f"{name} {row.place}", name, (Photograph(image),), (true, false), image))
     return VLCheckList(records, place)
 

@@ -119,7 +119,9 @@ def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, "
     names = list(dict.fromkeys(name for part in parts for name in part.strata))
     taken = {part_name(p) for p in range(len(parts))} & set(names)
     if taken:
-        raise UserError(f"a part of this mixture has a stratum {min(taken)!r} itself; mix all data sets at once")
+        raise UserError(
+            f"a part of this mixture is a mixture with a {min(taken)!r} of its own; mix all data sets at once"
+        )
     inner = {name: [part.strata.get(name, np.zeros(len(part), bool)) for part in parts] for name in names}
     whole = {part_name(p): [np.full(len(part), p == q) for q, part in enumerate(parts)] for p in range(len(parts))}
     return {name: np.concatenate(masks) for name, masks in (inner | whole).items()}

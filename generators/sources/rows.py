@@ -84,7 +84,7 @@ class FileRow(NamedTuple):
             raise self.error(f"has a {key!r} that is no number from 0 to {most}: {shown(value)}")
         return number
 
-    def inside(self, key: str | int) -> "FileRow":
+    def nested(self, key: str | int) -> "FileRow":
         """The object under `key`."""
         return FileRow(self.file, f"{self.place}.{key}".lstrip("."), self.field(key, dict))
 

@@ -126,7 +126,7 @@ def end_of(relation: FileRow, key: str, objects: dict[int, str], refused: Refusa
     """The id of one of a relation's two objects; an object described inside the relation is added to `objects`."""
     if key not in relation.content:
         return relation.field(f"{key}_id", int)
-    obj = relation.inside(key)
+    obj = relation.nested(key)
     number = obj.field("object_id", int)
     if number not in objects:
         objects[number] = refused.phrase(obj)
@@ -164,8 +164,8 @@ def open_gqa(place: Place) -> AnnotatedPhotographs:
 
 def gqa_annotations(entry: FileRow, refused: RefusalCounts, attributes: bool) -> Annotations:
     """The objects of an image and their relations."""
-    listed = entry.inside("objects")
-    objects = {key: listed.inside(key) for key in listed.content}
+    listed = entry.nested("objects")
+    objects = {key: listed.nested(key) for key in listed.content}
     phrases = {key: refused.phrase(obj, attributes) for key, obj in objects.items()}
     related = [
         (key, refused.clean(relation.field("name", str)), relation.field("object", str))

@@ -33,7 +33,7 @@ def pack(path: Path, progress: Callable[[str, int, int], None] | None = None) ->
 
 
 def pack_opened(split: Split, progress: Callable[[str, int, int], None]) -> None:
-    """The same for an opened split."""
+    """Put pictures and texts into the file of an opened split, unless it has them, undamaged."""
     path = split.path
     if all(pictures_intact(split, subset) for subset in split.subsets):
         return

@@ -55,7 +55,9 @@ def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> 
     """Return all `total` rows of an embedding, of which this process has `own`; raises if a tensor has another
     number."""
     if any(len(part) != own for part in leaves(embedding)):
-        raise UserError(f"a scorer whose embeddings have no row for each of {own} images or texts can't share them out")
+        raise UserError(
+            f"processes can't share a scorer's embeddings that lack a row for each of {own} images or texts"
+        )
     return map_tensors(embedding, lambda part: ranks.gather_rows(part, total))
 
 

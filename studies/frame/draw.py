@@ -105,7 +105,7 @@ def _(part: Table, out: Path) -> dict[str, Any]:
     sheet = Sheet(part)
     frame = sheet.frame
     accuracies = not (part.against or part.intervals or part.beside)
-    notes = {"In all rows": sheet.same, "Without records": sheet.empty}
+    notes = {"In all rows": sheet.common_labels, "Without records": sheet.empty}
     says = " ".join([part.says, *(f"{name}: {text}." for name, text in notes.items() if text)])
     flags = meaning_of_flags(frame)
     shaded = len(sheet.labels) if accuracies else None

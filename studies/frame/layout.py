@@ -216,7 +216,8 @@ class Sheet:
         return pd.DataFrame(body, columns=header)
 
     @property
-    def same(self) -> str:
+    def common_labels(self) -> str:
+        """The labels that are the same in all rows, which have no column."""
         alone = {*range(len(self.part.rows))} - {*self.labels} if self.rows else ()
         names = ((self.part.rows[k], self.rows[0][k]) for k in sorted(alone))
         return ", ".join(f"{name.replace('_', ' ')} {self.label(name, value)}" for name, value in names)

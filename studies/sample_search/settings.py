@@ -98,7 +98,7 @@ class SampleStudy(SearchStudy):
         return replace(plain, singles_views=setting.singles_views)
 
     def setting_of(self, params: Mapping[str, Any]) -> Setting:
-        """Return the setting of a trial, its fractions those of whole pairs: the same data is trained on once."""
+        """Return the setting of a trial, its fractions rounded to whole pairs, so that equal data make one setting."""
         requested = Setting(**{name: params[name] for name in Setting._fields})
         counts = counts_of(self.recipe_of(requested, 0))
         swapped = counts.swapped / counts.train if counts.train else 0.0

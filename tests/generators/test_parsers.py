@@ -112,7 +112,7 @@ def test_phrases_lose_articles_capitals_and_punctuation():
     ]
 
 
-def test_the_cache_survives_every_cut(tmp_path):
+def test_a_cache_cut_anywhere_keeps_its_whole_lines(tmp_path):
     """Wherever its file ends: what is whole is there, and what is added then is whole."""
     cache = ParseCache(tmp_path, "p", {"model": "m"})
     for k, graph in enumerate(GRAPHS):

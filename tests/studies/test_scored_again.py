@@ -78,7 +78,7 @@ def test_cells_scored_in_another_way_have_the_same_weights_and_other_scores(ran)
     assert rows[0] == rows[1] == rows[2] != ""
 
 
-def test_a_training_that_failed_failed_for_all(ran, tmp_path):
+def test_a_failed_training_leaves_out_all_cells_that_score_it(ran, tmp_path):
     """Without training it again; the reason stands in both folders."""
     job = replace(ran[0][1.0], out=tmp_path)
     other = replace(job, cell=job.cell.trained_as)
