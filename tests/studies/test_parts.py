@@ -241,7 +241,10 @@ def test_dots_have_their_seeds_and_differences_stand_around_nought(swaps):
     dots = [line.get_xdata()[0] for line in axis.get_lines() if line.get_marker() == "o"]
     assert sorted(dots) == pytest.approx(sorted(100 * its.value for its in found.values()))
     ends = [
-        x for line in axis.get_lines() if line.get_linewidth() == 1.5 and not line.get_alpha() for x in line.get_xdata()
+        x
+        for line in axis.get_lines()
+        if line.get_linewidth() == 1.5 and line.get_marker() != "o"
+        for x in line.get_xdata()
     ]
     intervals = [100 * end for its in found.values() for end in (its.low, its.high)]
     assert len(ends) == 2 * len(dots)
