@@ -220,7 +220,7 @@ def test_settings_that_several_processes_cannot_share_are_refused(split, tmp_pat
     check_declared(scorer_class(f"{tmp_path}/mine.py:Declared"))
     with pytest.raises(UserError, match="batch 12 can't be shared by 5 processes"):
         check_batch(RECIPE, 5)
-    with pytest.raises(UserError, match="accumulate 5: each of 3 processes has 4 images"):
+    with pytest.raises(UserError, match="accumulate 5 is more than the 4 images of each of 3 processes"):
         check_batch(replace(RECIPE, accumulate=5), 3)
     scorer = built("clip", SplitDataset(split, "train"), {})
     check_together(scorer, RECIPE, 2)
