@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import socket
+import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,10 +21,12 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.preparation import preparation_of
 from menagerie.models.training.feed import Feed
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.real_data import RealTraining
+from menagerie.studies.real_training.check import check_pretrained
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import run_folder
@@ -343,3 +347,25 @@ def halves(request):
     """A graph of the parts before and after the first preposition; a useless answer without one."""
     found = re.fullmatch(r"(.+?) (on|in|with|of|at|near|by) (.+)", request.caption)
     return Sent(written([found[1], found[3]], [(found[2], 0, 1)]) if found else "I can't")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "given", "told"),
+    [("ViT-B-32", "openai", "FILE@openai"), ("ViT-B-14-DINOv2", "openai+{}", "FILE@openai+{}")],
+)
+def test_weights_that_cannot_be_fetched_are_given_in_a_way_that_is_taken(
+    architecture, given, told, tmp_path, monkeypatch
+):
+    def nobody(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nobody)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    torch.save({"a": torch.zeros(1)}, file := tmp_path / "weights.pt")
+    with pytest.raises(UserError, match=re.escape(f"as --pretrained {told.format(file)}") + "$") as error:
+        check_pretrained(architecture, given.format(file))
+    way = str(error.value).rpartition("--pretrained ")[2].replace("FILE", str(file))
+    assert preparation_of(TowerConfig(architecture, way)) == preparation_of(
+        TowerConfig(architecture, given.format(file))
+    )
