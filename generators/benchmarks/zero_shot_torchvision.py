@@ -7,7 +7,6 @@ makes folders of classes of the sets that torchvision keeps in one file: CIFAR, 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.class_folders import AS_THEY_ARE, clip_names, known_templates, read_list
@@ -18,13 +17,8 @@ from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import is_text, read_json_object
 
 FOLDER = "torchvision"
-
-
-class LabelledImages(NamedTuple):
-    """A data set: the names of its classes, and each image with its class number."""
-
-    classes: Sequence[str]
-    images: Sequence[tuple[str, int]]
+# The names of a set's classes, and each image with its class number.
+Labelled = tuple[Sequence[str], Sequence[tuple[str, int]]]
 
 
 def build(place: Place) -> ZeroShot:
@@ -36,61 +30,58 @@ def build(place: Place) -> ZeroShot:
     return ZeroShot("zero-shot-torchvision", FOLDER, sets, place)
 
 
-def image_set(name: str, labelled: LabelledImages) -> ImageSet:
+def image_set(name: str, labelled: Labelled) -> ImageSet:
     """Make a set under CLIP_benchmark's name for it."""
-    given = labelled.classes
+    given, images = labelled
     if len(given) < 2 or not all(map(is_text, given)):
         raise UserError(f"{name}: its {len(given)} classes aren't all named, or are too few; get its files again")
     classes = {str(k): text if name in AS_THEY_ARE else text.replace("_", " ") for k, text in enumerate(given)}
-    if strange := next((image for image, label in labelled.images if str(label) not in classes), None):
+    if strange := next((image for image, label in images if str(label) not in classes), None):
         raise UserError(f"{name}: the class of {strange[:99]!r} is none of the {len(classes)}; get its files again")
     records = tuple(
-        Record(image, name, (Photograph(image),), (classes[str(label)],), str(label))
-        for image, label in labelled.images
+        Record(image, name, (Photograph(image),), (classes[str(label)],), str(label)) for image, label in images
     )
     return ImageSet(name, records, classes, known_templates(name))
 
 
-def food101(root: Path) -> LabelledImages:
+def food101(root: Path) -> Labelled:
     """Read Food-101, which lists the images of each class."""
     split = read_json_object(root / "food-101/meta/test.json")
     classes = sorted(split.content)
     images = ((image, number) for number, name in enumerate(classes) for image in split.texts(name))
-    return LabelledImages(classes, [(f"food-101/images/{image}.jpg", number) for image, number in images])
+    return (classes, [(f"food-101/images/{image}.jpg", number) for image, number in images])
 
 
-def pets(root: Path) -> LabelledImages:
+def pets(root: Path) -> Labelled:
     """Read Oxford-IIIT Pet, whose lines have an image, its class counted from 1, and more."""
     path = root / "oxford-iiit-pet/annotations/test.txt"
     rows = [PET.match(line) for line in read_list(path)]
     if None in rows:
         raise UserError(f"{path} has a line without the number of a class, line {rows.index(None) + 1}; get it again")
     images = [(f"oxford-iiit-pet/images/{row[1]}.jpg", int(row[2]) - 1) for row in rows if row]
-    return LabelledImages(clip_names()["classes"]["pets"], images)
+    return (clip_names()["classes"]["pets"], images)
 
 
-def textures(root: Path) -> LabelledImages:
+def textures(root: Path) -> Labelled:
     """Read the first partition of DTD, whose list has lines CLASS/FILE."""
     files = read_list(root / "dtd/dtd/labels/test1.txt")
     classes = sorted({file.partition("/")[0] for file in files})
-    return LabelledImages(
-        classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files]
-    )
+    return (classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files])
 
 
-def aircraft(root: Path) -> LabelledImages:
+def aircraft(root: Path) -> Labelled:
     """Read FGVC-Aircraft by variants: one file lists the classes, another has lines of an image and its class."""
     folder = root / "fgvc-aircraft-2013b/data"
     classes = read_list(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}
     rows = [line.partition(" ") for line in read_list(folder / "images_variant_test.txt")]
     images = [(f"fgvc-aircraft-2013b/data/images/{image}.jpg", numbers.get(name, -1)) for image, _, name in rows]
-    return LabelledImages(classes, images)
+    return (classes, images)
 
 
 PET = re.compile(r"(\S+)\s+([0-9]{1,9})(?!\S)")
 # CLIP_benchmark's name of a set -> its folder, and its reader.
-SETS: Mapping[str, tuple[str, Callable[[Path], LabelledImages]]] = {
+SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = {
     "dtd": ("dtd", textures),
     "fgvc_aircraft": ("fgvc-aircraft-2013b", aircraft),
     "food101": ("food-101", food101),

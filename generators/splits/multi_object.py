@@ -242,7 +242,9 @@ class MultiObjectRecipe(SplitRecipe):
     def test_scenes_of(self, world: World, name: str) -> list[Scene]:
         """The scenes of a test: at most `test_scenes`."""
         objects, choose = number_of_objects(name), self.chooser(world, name)
-        scenes = self.draw_scenes(world, name, objects, self.test_scenes, choose, partial(self.free_both, world))
+        scenes = self.draw_scenes(
+            world, name, objects, self.test_scenes, choose, lambda scene: self.free(world, scene, self.swap(scene))
+        )
         if not scenes:
             raise UserError(
                 f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
@@ -268,7 +270,7 @@ class MultiObjectRecipe(SplitRecipe):
         numbers, scenes = [n for n in self.objects if n > 1] or [2], []
 
         def fits(scene: Scene) -> bool:
-            return scene not in taken and self.free_both(world, scene)
+            return scene not in taken and self.free(world, scene, self.swap(scene))
 
         for n, number in zip(numbers, even_parts(self.test_scenes, len(numbers)), strict=True):
             choose = choose_pairs(coverage, coverage.trained, generator(self.seed, "cells", "validation", n))
@@ -292,10 +294,6 @@ class MultiObjectRecipe(SplitRecipe):
     def free(self, world: World, *scenes: Scene) -> bool:
         """Whether no rule holds out any of some scenes."""
         return not any(matches_any(self.rules(world), scene) for scene in scenes)
-
-    def free_both(self, world: World, scene: Scene) -> bool:
-        """Whether no rule holds out a scene or its swap."""
-        return self.free(world, scene, self.swap(scene))
 
     def counts(self) -> PairCounts:
         """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as

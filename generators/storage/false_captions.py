@@ -26,7 +26,7 @@ from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.relations import chain, claims, compound_names
 from menagerie.generators.captions.templates import Caption, Content, write_caption
 from menagerie.generators.rules.hold_out import matches_any, recorded_rules
-from menagerie.generators.storage.records import Records, blocks
+from menagerie.generators.storage.records import Records
 
 FalseCaption = Literal["swap", "replace", "shuffle"]
 TEXT_NEGATIVES: tuple[FalseCaption, ...] = get_args(FalseCaption)
@@ -46,10 +46,8 @@ class FalseCaptions:
     @cached_property
     def longest(self) -> tuple[int, int]:
         """The numbers of words and of characters in the longest training captions."""
-        every = (self.train.true_of(range(rows.start, rows.stop)) for rows in blocks(len(self.train)))
-        lengths = [(len(text.split()), len(text)) for captions in every for text, _ in captions]
-        words, letters = map(max, zip((0, 0), *lengths, strict=True))
-        return words, letters
+        texts = [caption.text for caption in self.train.true_of(self.train.spread())]
+        return max((len(text.split()) for text in texts), default=0), max(map(len, texts), default=0)
 
     def draw(self, kind: str, content: Content, text: str, seed: int) -> Caption | None:
         """Draw a false caption by the seed: a replaced one if `kind` is "replace", else a shuffled one. None if

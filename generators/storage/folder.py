@@ -16,6 +16,7 @@ from menagerie.envs.world import World
 from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.storage.columns import make_columns
 from menagerie.generators.storage.pictures import CHUNK, atlas_of, too_hidden
+from menagerie.generators.storage.records import single_objects
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.split_file import (
     LEFT_OUT,
@@ -91,8 +92,8 @@ class SplitFolder:
                 if (split := self.open_kept(path, recipe)) is None:
                     self.write(path, recipe, planned, renderer, progress)
                     return path
-        every = (records.scenes_at(slice(None)) for records in split.subsets.values())
-        self.prepare([scene for scenes in every for scene in scenes], renderer, progress)
+        objects = (single_objects(records.columns, split.vocabulary) for records in split.subsets.values())
+        self.prepare([obj for its in objects for obj in its], renderer, progress)
         return path
 
     def open_kept(self, path: Path, recipe: SplitRecipe) -> Split | None:

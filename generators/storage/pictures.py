@@ -15,6 +15,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.hdf5 import map_column, open_hdf5, read_attribute
+from menagerie.generators.storage.records import single_objects
 from menagerie.generators.storage.split_file import PICTURED, REMEDY, Split, check_unreplaced
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class SplitPictures:
     def prepare(self, subset: str) -> None:
         """Build what the atlas lacks for a subset, so that processes that start afterwards find it."""
         if not self.in_file(subset):
-            self.renderer.prepare(self.split.subsets[subset].scenes_at(slice(None)))
+            self.renderer.prepare(single_objects(self.split.subsets[subset].columns, self.split.vocabulary))
 
     def images(self, subset: str, rows: Rows) -> UInt8[np.ndarray, "n h w 3"]:
         """The images of some rows."""

@@ -5,26 +5,28 @@ row of the swapped scene, of which the hard negative is true, or -1. Swapped sce
 follow the records as further rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
+from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.contents import swapped_content
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import chain
 from menagerie.generators.captions.templates import Caption, Content, template_of, write_caption
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.vocabulary import SCENE, Columns, Vocabulary, none_in
+from menagerie.generators.vocabulary import OBJECT, SCENE, Columns, Vocabulary, none_in
 
 NO_OBJECT = 255  # in the column `mentioned`
 NO_GRAPH = SceneGraph(())
 CONTENT_COLUMNS = ("phrasing", "mentioned", "textured", "negative")
 DENIED = ("animal", "texture", "size")
 BLOCK = 1024  # rows that are read or written at once
+SOME = 1 << 16  # of more records than `KEPT`, those whose texts stand for all
 KEPT = 1 << 17  # texts of more records are written anew whenever they are asked for
 Rows = Sequence[int] | Int[np.ndarray, " n"]
 
@@ -141,16 +143,59 @@ class Records:
         """The hard negatives of some records, kept where there are few records."""
         return [self.false[i] for i in rows] if self.count <= KEPT else self.negatives_at(np.asarray(rows))
 
+    def spread(self) -> Rows:
+        """All records; of very many, some that are drawn and those with the longest names."""
+        if self.count <= KEPT:
+            return range(self.count)
+        drawn = generator(0, "spread", self.count).choice(self.count, SOME, replace=False)
+        lengths = [self._lengths(count) for count in (len, lambda name: len(name.split()))]  # in letters, and in words
+        longest = np.unique(np.argpartition(lengths, -SOME // 16, 1)[:, -SOME // 16 :])
+        return np.concatenate([np.sort(drawn), longest])
+
     def texts(self) -> Iterator[str]:
-        """Yield all captions and hard negatives, their nodes and predicates."""
-        for rows in blocks(self.count):
-            numbers = range(rows.start, rows.stop)
-            for text, graph in (*self.true_of(numbers), *filter(None, self.false_of(numbers))):
-                yield text
-                yield from graph.nodes
-                yield from (edge.predicate for edge in graph.edges)
+        """Yield the captions and hard negatives of records (of very many, of those in `spread`), their nodes and
+        predicates."""
+        rows = self.spread()
+        for text, graph in (*self.true_of(rows), *filter(None, self.false_of(rows))):
+            yield text
+            yield from graph.nodes
+            yield from (edge.predicate for edge in graph.edges)
+
+    def _lengths(self, count: Callable[[str], int]) -> Int[np.ndarray, " n"]:
+        """The length of each caption's phrasing and of all that it mentions and denies."""
+        c, v = {name: column[: self.count] for name, column in self.columns.items()}, self.vocabulary
+
+        def of(field: str, numbers: np.ndarray) -> np.ndarray:
+            lengths = np.zeros(none_in(v.names(field)) + 1, np.int32)
+            lengths[: len(v.names(field))] = list(map(count, v.names(field)))
+            return lengths[numbers]
+
+        said = c["mentioned"] != NO_OBJECT
+        order = np.where(said, c["mentioned"], 0).astype(np.intp)
+        textured = c["textured"][:, None] >> np.arange(order.shape[1]) & 1
+        objects = sum(of(field, c[field]) for field in ("animal", "size") if field in c)
+        named = np.take_along_axis(objects, order, 1)
+        named = named + textured * np.take_along_axis(of("texture", c["texture"]), order, 1)
+        phrasings = np.array(list(map(count, self.template.phrasings)), np.int32)
+        total = phrasings[c["phrasing"]] + of("background", c["background"]) + (named * said).sum(1)
+        if "denied" in c:
+            total = total + sum(of(field, c["denied"][:, i]) for i, field in enumerate(DENIED) if v.names(field))
+        return total
 
 
 def blocks(n: int) -> Iterator[slice]:
     """Yield the rows 0 to n in blocks. All texts or pictures of a split may not fit in memory."""
     return (slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK))
+
+
+def single_objects(table: Columns, vocabulary: Vocabulary) -> list[Scene]:
+    """Each different object of a table in its slot, view and background, as a scene of its own: all that a renderer has
+    to know to draw the table's scenes."""
+    there = table["animal"] != none_in(vocabulary.animals)
+    size, number = table.get("size", np.zeros_like(table["slot"])), np.zeros(there.shape, np.int64)
+    for part in (table["background"][:, None], table["view"][:, None], table["animal"], table["slot"], size):
+        number = number * (int(part.max(initial=0)) + 1) + part
+    first = np.unique(number[there], return_index=True)[1]
+    row, place = (index[first] for index in np.nonzero(there))
+    alone = {name: table[name][row] for name in ("background", "view")}
+    return vocabulary.decode(alone | {name: table[name][row, place][:, None] for name in OBJECT if name in table})
