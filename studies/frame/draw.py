@@ -26,6 +26,7 @@ from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import label_text
 from menagerie.studies.frame.bars import draw_bars, draw_heat_map
 from menagerie.studies.frame.cases import error_sections, pictures_of
+from menagerie.studies.frame.charts import write_chart
 from menagerie.studies.frame.curves import RunCurve, equal_losses_note, training_curves
 from menagerie.studies.frame.figures import DrawnFigure, draw_lines, draw_scatter
 from menagerie.studies.frame.layout import Sheet, is_number
@@ -34,6 +35,7 @@ from menagerie.studies.frame.parts import (
     TABLES,
     Bars,
     Cases,
+    Chart,
     Curves,
     Facts,
     FigurePart,
@@ -164,6 +166,11 @@ def _(part: OwnFigure, out: Path) -> dict[str, Any]:
     return figure_content(part, out, part.figure(), part.numbers())
 
 
+@write_page_part.register
+def _(part: Chart, out: Path) -> dict[str, Any]:
+    return chart_content(part, out, part.chart)
+
+
 def estimates_content(part: FilePart, out: Path, drawn: DrawnFigure) -> dict[str, Any]:
     """Write a figure of estimates, and the estimates as CSV; returns its content for the page."""
     numbers = [
@@ -185,6 +192,12 @@ def figure_content(
     if numbers:
         to_csv(file.with_suffix(".csv"), pd.DataFrame(numbers))
     return {"kind": "figure", **named_content(part), "uri": uri, "alt": part.says.replace("`", "") or part.name}
+
+
+def chart_content(part: FilePart, out: Path, chart: Any) -> dict[str, Any]:
+    """Write a chart as PNG and SVG, and its frame as CSV; returns its content for the page."""
+    specification = write_chart(out / "figures" / f"{part.name}.png", chart)
+    return {"kind": "chart", **named_content(part), "specification": specification}
 
 
 def named_content(part: FilePart) -> dict[str, Any]:

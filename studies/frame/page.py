@@ -28,6 +28,7 @@ from menagerie.studies.analysis.words import (
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cases import cases_with_scores, write_samples
 from menagerie.studies.frame.cells import SEARCHED, untuned_models
+from menagerie.studies.frame.charts import page_script
 from menagerie.studies.frame.draw import drop_former, write_page_part
 from menagerie.studies.frame.layout import OF_RECORDS, tests_in_order
 from menagerie.studies.frame.parts import (
@@ -91,6 +92,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
         remarks=study.notes(),
         notes=machines_of_runs(out, results),
         terms=TERMS,
+        charts=page_script() if any(its["kind"] == "chart" for its in shown.values()) else "",
         smoke=smoke_warning(steps_of_runs(records), records_in(results)),
     )
 
