@@ -9,7 +9,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import edge_holds
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.probe import ProbeRecipe
-from menagerie.studies.embeddings.conditions import (
+from menagerie.studies.measures.conditions import (
     ALL,
     BINDING,
     CATEGORISATION,
@@ -24,10 +24,10 @@ from menagerie.studies.embeddings.conditions import (
     by_embeddings,
     by_scores,
     chance_of_parts,
+    named_texts_of_all,
     scenes_in_which_holds,
 )
-from menagerie.studies.measures.conditions import named_texts_of_all
-from menagerie.studies.measures.on_probes import probe_axes
+from menagerie.studies.measures.probe_set import probe_axes
 from tests.studies.known_embeddings import axes as known_axes
 from tests.studies.known_embeddings import embedding
 

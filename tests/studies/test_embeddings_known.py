@@ -5,15 +5,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from menagerie.studies.embeddings.alignment import alignment
-from menagerie.studies.embeddings.axes import composition_means
-from menagerie.studies.embeddings.bits import bits
-from menagerie.studies.embeddings.edits import measure_edits
-from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.ideal import IdealEmbedding, least_margins
-from menagerie.studies.embeddings.measured import rows_of_result
-from menagerie.studies.embeddings.probes import probe_binding
-from menagerie.studies.embeddings.products import product_fits
+from menagerie.studies.measures.alignment import alignment
+from menagerie.studies.measures.axes import composition_means
+from menagerie.studies.measures.bits import bits
+from menagerie.studies.measures.edits import measure_edits
+from menagerie.studies.measures.geometry import geometry
+from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
+from menagerie.studies.measures.measured import rows_of_result
+from menagerie.studies.measures.probes import probe_binding
+from menagerie.studies.measures.products import product_fits
 from tests.studies.known_embeddings import axes, embedding, shown
 
 DIGITS = 0.0055  # two digits

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.embeddings.alignment import alignment
-from menagerie.studies.embeddings.axes import ProbeAxes, axes_of
-from menagerie.studies.embeddings.conditions import by_embeddings
-from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.linear import held_out_logits, standardise
-from menagerie.studies.embeddings.measured import share_right
-from menagerie.studies.embeddings.probes import probe_binding
+from menagerie.studies.measures.alignment import alignment
+from menagerie.studies.measures.axes import ProbeAxes, axes_of
+from menagerie.studies.measures.conditions import by_embeddings
+from menagerie.studies.measures.geometry import geometry
+from menagerie.studies.measures.linear import held_out_logits, standardise
+from menagerie.studies.measures.measured import share_right
+from menagerie.studies.measures.probes import probe_binding
 from menagerie.studies.measures.related import bits_about_left
 from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 

@@ -10,7 +10,10 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.studies.embeddings.conditions import (
+from menagerie.studies.frame.measure import write_measured
+from menagerie.studies.frame.records import Records
+from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
+from menagerie.studies.measures.conditions import (
     ALL,
     BINDING,
     CATEGORISATION,
@@ -19,9 +22,6 @@ from menagerie.studies.embeddings.conditions import (
     INDEPENDENT,
     NEGATION,
 )
-from menagerie.studies.frame.measure import write_measured
-from menagerie.studies.frame.records import Records
-from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
 from menagerie.studies.pages.geometry_cells import (
     NAMED,
     NEXT,

@@ -39,7 +39,7 @@ from menagerie.studies.measures.masks import (
     masks_in,
     train_mask,
 )
-from menagerie.studies.pages.slot_pictures import SlotAttention, choose_slots, words_and_shares
+from menagerie.studies.measures.slot_pictures import SlotAttention, choose_slots, words_and_shares
 from menagerie.studies.pages.sparo import SlotPage
 from menagerie.studies.sparo import PRESETS
 from tests.command import ROOT, read_rows, run_here
