@@ -137,10 +137,10 @@ class TextEmbeddings(AblationStudy):
         splits = [split for split in self.bits if records.where(split=split).results]
         found = {split: remedies(self.tests(split, records), base, self.upper) for split in splits}
         for split, (lead, its) in found.items():
-            sure = "; ".join(f"{one.row} {one.outcome} {one.share} %" for one in its if one.outcome != UNDECIDED)
+            sure = "; ".join(f"{one.row} {one.share} %" for one in its if one.outcome != UNDECIDED)
             yield Sentence(
                 f"On swaps of unseen pairs ({split} split, chance 50 %) {self.upper} is {lead or '…'} points above "
-                f"{base}. Of this lead {sure or 'nothing is decided'}."
+                f"{base}. Rows whose share of this lead is decided: {sure or 'none'}."
             )
         if shares := [(split, one) for split, (_, its) in found.items() for one in its if one.share]:
             yield Chart("recovered", shares_chart(shares), says=one_line(SHARES.format(base=base, upper=self.upper)))

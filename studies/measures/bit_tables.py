@@ -117,12 +117,14 @@ def bit_lines(frame: pd.DataFrame, panel: str, x: str) -> Any:
     import altair as alt
 
     along = alt.X("step:Q") if x == "step" else alt.X(f"{x}:N", sort=list(dict.fromkeys(frame[x])))
-    base = alt.Chart(frame).encode(x=along, color=alt.Color("model:N", sort=None, title=None))
+    base = alt.Chart(frame).encode(
+        x=along, color=alt.Color("model:N", sort=None, title=None, legend=alt.Legend(symbolOpacity=1))
+    )
     band = base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q"), y2="high:Q")
     value = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), title="bits, of 1")
     lines = base.mark_line(point=True).encode(y=value, tooltip=list(frame))
     panels = alt.layer(band, lines, data=frame).properties(width=230, height=190)
-    shown = list(dict.fromkeys(frame[panel]))
+    shown = sorted(dict.fromkeys(frame[panel]), key=[*STAGES.values(), "images", "texts"].index)
     return panels.facet(alt.Facet(f"{panel}:N", sort=shown, title=None), columns=2).resolve_scale(x="independent")
 
 

@@ -26,6 +26,7 @@ from menagerie.studies.measures.predictors import PLACE, correlation_outcome
 from menagerie.studies.measures.ranks import correlation
 
 WEIGHTS = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)
+MARKED = (0.0, 0.3, 0.5, 1.0, 2.0)  # beside the curve, where 0.1 would cover 0
 CURVE = [0.05 * k for k in range(61)]
 BOTH = [CATEGORISATION, BINDING]
 MARGIN, SHARE = "margin of images", "share of scenes"
@@ -126,7 +127,7 @@ def trade_off_chart(rows: pd.DataFrame) -> Any:
     frame = trade_off_frame(rows)
     x, y = (alt.X(f"{CATEGORISATION}:Q"), alt.Y(f"{BINDING}:Q"))
     ideal, chance = (alt.Chart(frame).transform_filter(alt.datum.model == name) for name in ("constructed", "chance"))
-    marked = ideal.transform_filter(alt.FieldOneOfPredicate("weight", list(WEIGHTS)))
+    marked = ideal.transform_filter(alt.FieldOneOfPredicate("weight", list(MARKED)))
     cells = alt.Chart(frame).transform_filter("datum.model != 'constructed' && datum.model != 'chance'")
     layers = (
         ideal.mark_line(color="#666").encode(x=x, y=y, order="weight:Q"),

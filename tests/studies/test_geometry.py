@@ -22,7 +22,7 @@ from menagerie.studies.measures.conditions import (
     INDEPENDENT,
     NEGATION,
 )
-from menagerie.studies.pages.geometry_cells import (
+from menagerie.studies.measures.predictors import (
     NAMED,
     NEXT,
     cells_with_predictors,
@@ -121,7 +121,7 @@ def test_only_the_planted_correlation_is_confirmed(stored):
     assert len(found) == 24, "DCSM has no text embedding"
     first, *others = correlate_predictors(found)
     assert first.over_all.value > 0.8
-    assert first.over_all.clusters == 8, "a model with a seed"
+    assert first.over_all.seeds == 8, "a model with a seed"
     assert first.outcome == "confirmed"
     assert first.by_place.value > 0.5
     assert {its.outcome for its in others} == {"undecided"}
