@@ -143,7 +143,7 @@ class Geometry(SplitStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         from menagerie.studies.analysis.words import one_line
-        from menagerie.studies.measures.condition_tables import claims_parts, condition_parts, trade_off_parts
+        from menagerie.studies.measures.condition_tables import condition_parts, trade_off_parts
         from menagerie.studies.measures.embedding_geometry import alignment_table
         from menagerie.studies.measures.predictors import prediction_parts
 
@@ -153,8 +153,7 @@ class Geometry(SplitStudy):
             return
         yield from prediction_parts(records, geometry, self.world, self.resolution)
         yield from condition_parts(conditions, self.first_place)
-        yield from trade_off_parts(conditions)
-        yield from claims_parts(conditions, self.first_place)
+        yield from trade_off_parts(conditions, self.first_place)
         yield Heading("Alignment and edits", one_line(EDITS))
         yield alignment_table(geometry)
 

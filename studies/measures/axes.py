@@ -129,20 +129,13 @@ def composition_means(
     """Return the mean embedding of the scenes with each composition (animal, texture) in each place, left and right,
     over all views. Only kept pairs of animals count. Raises unless these have each animal in both places."""
     chosen = np.ones(len(axes.animals), bool) if kept is None else kept
-    mean, every = embeddings.mean(0), np.ones(len(axes.textures), bool)
-    means = []
-    for place in (0, 1):
-        by_animal = np.tensordot(averaging_weights(axes.animals[:, place], chosen, axes.kinds[0]), mean, 1)
-        of_textures = averaging_weights(axes.textures[:, place], every, axes.kinds[1])
-        means.append(np.tensordot(of_textures, by_animal, (1, 1)).swapaxes(0, 1).astype(embeddings.dtype))
-    return np.stack(means)
-
-
-def averaging_weights(
-    values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int
-) -> Float[np.ndarray, "kinds n"]:
-    """Return the weights of the mean over the kept entries of each kind. Raises if a kind has none."""
-    members = (values == np.arange(kinds)[:, None]) & kept
-    if not members.any(1).all():
-        raise UserError("the probe set is too small: without held-out scenes, an animal is never in one of the places")
-    return members / members.sum(1, keepdims=True)
+    mean, means = embeddings.mean(0), np.zeros((2, *axes.kinds, embeddings.shape[-1]), embeddings.dtype)
+    for place, animal in np.ndindex(2, axes.kinds[0]):
+        of_animal = mean[chosen & (axes.animals[:, place] == animal)].astype(float)
+        if not len(of_animal):
+            raise UserError(
+                "the probe set is too small: without held-out scenes, an animal is never in one of the places"
+            )
+        for texture in range(axes.kinds[1]):
+            means[place, animal, texture] = of_animal[:, axes.textures[:, place] == texture].mean((0, 1))
+    return means

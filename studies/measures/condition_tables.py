@@ -74,18 +74,23 @@ def condition_parts(rows: pd.DataFrame, place: Mapping[str, Any]) -> Iterator[Pa
             yield model_table(f"parts-{by}", its, ("condition", "part"), folded=title)
 
 
-def trade_off_parts(rows: pd.DataFrame) -> Iterator[Part]:
-    """Yield whether models that categorise better bind worse: a sentence, a figure, and the constructed embedding."""
+def trade_off_parts(rows: pd.DataFrame, place: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield whether models that categorise better bind worse: a sentence, a figure, the constructed embedding, and the
+    table of claims."""
+    correlated = traded(rows)
     yield Heading("Does binding cost categorisation?", one_line(TRADE_OFF))
     yield Sentence(
         "Do models that categorise better bind worse? Rank correlation of categorisation and attribute binding over "
-        f"all training runs: {traded(rows)}."
+        f"all training runs: {correlated}."
     )
     yield Chart("trade-off", trade_off_chart(rows), says=one_line(CURVE_SAYS))
     columns = [least_margins(IdealEmbedding(weight)) for weight in WEIGHTS]
     lines = [(name, *(f"{its[name]:.3f}" for its in columns)) for name in columns[0]]
     header = ("least margin", *(f"weight {weight:g}" for weight in WEIGHTS))
     yield Rows("constructed", header, lines, says=one_line(CONSTRUCTED))
+    yield Heading("What the paper says, here", one_line(CLAIMS))
+    found = verdicts(at_place(rows, place), correlated)
+    yield Rows("claims", ("claim", "of", "measured", "outcome"), list(found))
 
 
 def traded(rows: pd.DataFrame) -> Estimate:
@@ -140,21 +145,25 @@ def trade_off_chart(rows: pd.DataFrame) -> Any:
     return panels.facet(alt.Column("panel:N", title=None)).resolve_scale(x="independent", y="independent")
 
 
-def verdicts(rows: pd.DataFrame, place: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield verdicts on the claims of Kang et al. for which there are runs: claim, of what, number, outcome."""
+def verdicts(held: pd.DataFrame, correlated: Estimate) -> Iterator[tuple[str, str, str, str]]:
+    """Yield verdicts on the claims of Kang et al. for which there are runs: claim, of what, number, outcome. `held` are
+    shares of scenes at one place, `correlated` is the correlation of categorisation and binding."""
     least = min(least_margins(IdealEmbedding(1.0)).values())
     yield (
         "No space of embeddings with cosines as scores meets all conditions at once",
         "constructed embedding, weight 1: least margin of all",
         *(f"{least:+.2f}, exact", "contradicted" if least > 0 else "confirmed"),
     )
-    its = traded(rows)
     yield (
         "What is best for categorisation can't bind: models that categorise better bind worse",
-        *("all runs: rank correlation, expected below 0", str(its), correlation_outcome(its, -1, its.p)),
+        *(
+            "all runs: rank correlation, expected below 0",
+            str(correlated),
+            correlation_outcome(correlated, -1, correlated.p),
+        ),
     )
     for name in CONDITIONS[1:]:
-        if gap := model_gap(at_place(rows, place), "dcsm", "clip", name):
+        if gap := model_gap(held, "dcsm", "clip", name):
             yield (
                 "Similarity maps of all patches and words (DCSM) meet the condition more often than CLIP does",
                 *(f"DCSM − CLIP, {name}: points", str(gap), judge_difference(gap, 1)),
@@ -167,9 +176,3 @@ def model_gap(rows: pd.DataFrame, model: str, base: str, condition: str) -> Esti
     one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))
     gaps = (one - other).dropna()
     return mean_over_seeds(list(gaps), -1.0)._replace(signed=True) if len(gaps) else None
-
-
-def claims_parts(rows: pd.DataFrame, place: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield the table of claims."""
-    yield Heading("What the paper says, here", one_line(CLAIMS))
-    yield Rows("claims", ("claim", "of", "measured", "outcome"), list(verdicts(rows, place)))
