@@ -82,11 +82,11 @@ def draw_pictures(world: World, folder: Path) -> Path:
         rows, columns = (np.flatnonzero((mask > 0).any(axis)) for axis in (1, 0))
         box = tuple(slice(max(covered[0] - MARGIN, 0), covered[-1] + 1 + MARGIN) for covered in (rows, columns))
         name = f"{animals[number // EACH].replace(' ', '_')}-{number % EACH + 1}.png"
-        write_png(folder / name, np.dstack([image, np.where(mask > 0, 255, 0).astype(np.uint8)])[box])
+        write_pixels(folder / name, np.dstack([image, np.where(mask > 0, 255, 0).astype(np.uint8)])[box])
     return folder
 
 
-def write_png(path: Path, pixels: np.ndarray) -> None:
+def write_pixels(path: Path, pixels: np.ndarray) -> None:
     """Write an image of bytes (height, width, channels)."""
     from PIL import Image
 
@@ -94,7 +94,7 @@ def write_png(path: Path, pixels: np.ndarray) -> None:
         Image.fromarray(pixels).save(temporary, "PNG")
 
 
-def write_photo_world(path: Path, extends: str, photographs: Files, natural: bool) -> None:
+def write_cutout_world(path: Path, extends: str, photographs: Files, natural: bool) -> None:
     """Write a world of photographs with copies of its pictures, in the animals' own colours if `natural`. World and
     pictures are named by their content, so that worlds of several seeds with the same photographs share one atlas."""
     lines = [f"extends = {json.dumps(extends)}", f"animals = {json.dumps(sorted(photographs))}"]
@@ -135,7 +135,7 @@ def more_textures(extends: str, folder: Path) -> Iterator[str]:
     """Yield lines of a world file that add plain colours to a world's textures, and write their pictures."""
     yield f"textures = {json.dumps([*WORLDS[extends].textures, *COLORS])}"
     for name, color in COLORS.items():
-        write_png(folder / f"{name}.png", np.full((PATCH, PATCH, 3), color, np.uint8))
+        write_pixels(folder / f"{name}.png", np.full((PATCH, PATCH, 3), color, np.uint8))
         yield from (f"[texture.{json.dumps(name)}]", f'image = "{name}.png"')
 
 

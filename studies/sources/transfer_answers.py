@@ -65,7 +65,7 @@ def measured_records(points: pd.DataFrame, measure: str) -> pd.DataFrame:
     return swaps[~pd.MultiIndex.from_frame(swaps[image]).isin(wrong)]
 
 
-class Comparison(NamedTuple):
+class SidesCompared(NamedTuple):
     """A measure on two groups of records (`SIDES`)."""
 
     model: str
@@ -106,11 +106,13 @@ class Answers:
         recipe = self.study.train_recipe(run)
         return trained_pairs(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
 
-    def rows(self, question: str) -> list[Comparison]:
+    def rows(self, question: str) -> list[SidesCompared]:
         """Return the comparisons of a question that have records on a side."""
         groups = {ZERO_SHOT: self.gaps, FINE_TUNING: self.steps, WORTH: self.ladder, FACTORS_PART: self.changes}
         rows = [
-            Comparison(model, setting, tested, measure, *compare_groups(*(measured_records(p, measure) for p in pair)))
+            SidesCompared(
+                model, setting, tested, measure, *compare_groups(*(measured_records(p, measure) for p in pair))
+            )
             for model in self.study.models
             for setting, tested, pair in groups[question](model)
             for measure in (MEASURES if question == ZERO_SHOT else BOTH)
@@ -223,7 +225,7 @@ def tallies_by_seed(points: pd.DataFrame) -> list[PairSums]:
     ]
 
 
-def side_chart(question: str, rows: Sequence[Comparison]) -> alt.TopLevelMixin:
+def side_chart(question: str, rows: Sequence[SidesCompared]) -> alt.TopLevelMixin:
     """Draw both sides of a question's comparisons with their intervals: a column for each measure, a line of panels for
     each model and test."""
     setting, *sides = SIDES[question]
@@ -237,10 +239,8 @@ def side_chart(question: str, rows: Sequence[Comparison]) -> alt.TopLevelMixin:
         ]
     )
     colour = alt.Color("side:N", sort=sides, title=None)
-    x, y = (
-        alt.X("setting:N", sort=None, title=setting),
-        alt.Y("accuracy:Q", title="accuracy (%)", scale=alt.Scale(domain=(0, 100))),
-    )
+    x = alt.X("setting:N", sort=None, title=setting)
+    y = alt.Y("accuracy:Q", title="accuracy (%)", scale=alt.Scale(domain=(0, 100)))
     marks = alt.Chart().encode(x, xOffset=alt.XOffset("side:N", sort=sides), color=colour)
     chance = alt.Chart().mark_rule(strokeDash=[2, 3], color="gray").encode(y=alt.datum(50))
     bars = marks.mark_rule().encode(alt.Y("low:Q", title="accuracy (%)"), alt.Y2("high:Q"))

@@ -25,7 +25,7 @@ from menagerie.studies.sources.cut_outs import (
     draw_pictures,
     read_cutouts,
     shared_photographs,
-    write_photo_world,
+    write_cutout_world,
     write_rendered_worlds,
 )
 from menagerie.studies.sources.transfer_data import TestedSplit, TransferData
@@ -217,7 +217,7 @@ class TransferPlan(TransferOptions):
             raise UserError("; ".join(["nothing is left to train", *study.unanswerable()]))
         chosen = dict(study.photo_worlds())
         for name, files in chosen.items():
-            write_photo_world(folder / f"{name}.toml", self.world, files, name == NATURAL)
+            write_cutout_world(folder / f"{name}.toml", self.world, files, name == NATURAL)
         write_rendered_worlds(folder, self.world, sorted(photographs.tested), self.backgrounds)
         names = (*chosen, SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED))
         worlds = {name: folder / f"{name}.toml" for name in names}
