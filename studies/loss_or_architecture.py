@@ -105,7 +105,7 @@ class LossOrArchitecture(Compute):
         super().check_given(preset)
         for kind in self.kinds:
             spec = spec_of(kind.model)
-            mine, its = (getattr(study.scorers, spec.flag) for study in (self, preset))
+            mine, its = (study.scorers.config(kind.model) for study in (self, preset))
             for name in kind.options(min(self.batches), 0.0):
                 if getattr(mine, name) != getattr(its, name):
                     option = f"--{spec.name}.{name.replace('_', '-')}"

@@ -16,99 +16,74 @@ Before training, SHA-256 of the files proves that no photograph of a test is in 
 models, numbers of photographs or of images, it skips what is finished.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING
 
-import tyro
-
-from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.core.validation import SHARE, Range
-from menagerie.envs.world import WORLDS
-from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
-from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.study import SplitStudy, grid
-from menagerie.studies.photographs.trainings import FACTORS, PARTS, SYNTHETIC, Factor, Part, TransferRun, all_runs
+from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Picture, Pictures, Rows, Sentence
+from menagerie.studies.frame.study import grid
+from menagerie.studies.sources.cut_outs import SYNTHETIC
+from menagerie.studies.sources.transfer_options import FACTORS_PART, FINE_TUNING, WORTH, ZERO_SHOT
+from menagerie.studies.sources.transfer_runs import BINDING, SPATIAL, TransferPlan, TransferRun
 
 if TYPE_CHECKING:
-    from menagerie.studies.frame import parts
     from menagerie.studies.frame.records import Records
+
+SAYS = {
+    ZERO_SHOT: "Models that were trained on rendered animals only, on rendered ones and on photographs in the same "
+    "places, orders and relations. Photographs in their own colours have captions without textures, as have the "
+    "rendered animals that they are compared with.",
+    FINE_TUNING: "Accuracy on photographs that no training shows. None: the synthetic run itself. Other animals don't "
+    "teach the tested animals' names, so no such run starts from scratch. Each photograph is in many composed images.",
+    WORTH: "Each point is a model of its own, trained on so many distinct images, which show as many photographs of "
+    "each animal as fine-tuning uses at most. 0: the synthetic run itself.",
+    FACTORS_PART: "The model trained in the changed synthetic world and in the unchanged one, on the same records. "
+    "views: a quarter of them. textures: four plain colours more. augmentation: none, or some if the recipe has none. "
+    "backgrounds: photographs beside the world's own. vocabulary: all animals of the world, also without photographs.",
+}
+MEASURES = {
+    "recognition": "an animal or a texture that the image doesn't show in place of one (tasks replace animal, replace "
+    "texture)",
+    "swaps": "two textures or two places exchanged, in the same words (task swap): binding",
+    "swaps where recognised": "the same on images on which a model got all tasks of recognition right: errors there "
+    "aren't due to animals or textures that it doesn't know",
+}
+NUMBERS = (
+    "Accuracy in percent, in brackets the interval; dotted: chance. Only records count whose animal pairs no training "
+    "run of a comparison shows, rendered or photographed."
+)
+WORTHS = (
+    "The fewest images, of the numbers tried, whose mean over seeds reaches a target; and how many times more it takes "
+    "from scratch than after synthetic training. `>`: not reached with the most images, so that the ratio is a bound. "
+    "`–`: reached in neither way. A model that needs no image after synthetic training counts as needing one. The "
+    "interval is over draws of seeds and animal pairs; draws in which neither way reaches the target have no ratio; "
+    "above 5 % of them it is unbounded."
+)
+WORTH_HEADER = (
+    *("model", "measure", "target (%)", "images from scratch", "images after synthetic", "ratio", "95 % interval"),
+)
+TRAINED_ON_SAYS = (
+    "How much of each test its training had, by name: a photographed and a rendered cat are the same animal, but not "
+    "the same image. The numbers above leave out all records of animal pairs that a training had."
+)
+DISJOINT = "No photograph of a test is trained on: the files of both worlds were compared by SHA-256, not by name."
+SAMPLES = 5  # images of a test on the page
 
 
 @dataclass(frozen=True)
-class PhotoTransfer(SplitStudy):
+class PhotoTransfer(TransferPlan):
     """Synthetic first, then real: what training in a rendered world buys on photographs"""
 
-    plain_recipe: ClassVar[BindingRecipe] = BindingRecipe()
-
-    world: str = "pug"
-    """Built-in world of the rendered animals."""
-    photos: Annotated[Path | None, DATA, FIRST, GROWS] = None
-    """Folder written by `menagerie photos`; empty takes --package."""
-    package: Annotated[Path | None, DATA, FIRST, GROWS] = None
-    """Folder where the package tuxpaint-stamps-default was unpacked; empty takes the installed one."""
-    rehearsal: Annotated[bool, DATA] = False
-    """Without --photos and --package, replace photographs by cut-outs of rendered animals, to try the study; its
-    numbers then mean nothing."""
-    backgrounds: Annotated[Path | None, DATA, GROWS] = None
-    """Folder of photographs of scenery for the factor `backgrounds`, as in `menagerie photos`."""
-    parts: Annotated[Axis[Part], WHAT] = PARTS
-    """Questions: zero-shot, fine-tuning, worth, factors."""
-    photographs: Annotated[tuple[int, ...], WHAT, GROWS, Range(1, 1000)] = (1, 2)
-    """Numbers of photographs of each animal for fine-tuning; the test has other photographs."""
-    other_animals: Annotated[tuple[int, ...], WHAT, GROWS, Range(3, 1000)] = (8, 24, 88)
-    """Numbers of other animals whose photographs are fine-tuned on instead; at most as many as there are."""
-    images: Annotated[tuple[int, ...], WHAT, GROWS, Range(2, 1_000_000)] = (32, 128, 512, 2048)
-    """Numbers of distinct images of photographs to train on, rising, to find how many reach a target."""
-    targets: Annotated[tuple[float, ...], WHAT, GROWS] = (0.7, 0.8, 0.9)
-    """Accuracies to be reached, above chance, 0.5."""
-    factors: Annotated[tuple[Factor, ...], WHAT, GROWS] = FACTORS
-    """Changes of the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
-    factor_models: Annotated[tuple[str, ...], WHAT, GROWS] = ()
-    """Models among --models that are trained with each factor; empty takes the last model."""
-    tuning_steps: Annotated[int, TRAINING, Range(1, 1_000_000)] = 150
-    """Steps on photographs after synthetic training; from scratch there are --steps."""
-    tuning_rate: Annotated[float, TRAINING, Range(0.001, 10.0)] = 0.3
-    """Peak learning rate after synthetic training, as a share of that from scratch."""
-    spatial_views: Annotated[int, DATA, Range(1, 10_000)] = 2
-    """Views of each synthetic training scene of the spatial split, which has many more scenes."""
-    test_pairs: Annotated[float, DATA, SHARE] = 0.2
-    """Share of all animal pairs that are only in tests."""
-    tuning_test_pairs: Annotated[float, DATA, SHARE] = 0.4
-    """The same share among the few animals that have several photographs."""
-    validation: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs for validation curves, which select nothing."""
-    pairs: Annotated[float, DATA, SHARE] = 0.5
-    """Fraction of the trainable animal pairs in training."""
-    hard_negatives: Annotated[float, DATA, SHARE] = 0.0
-    """Fraction of these pairs that have hard negatives too."""
-    seeds: int = 3
-    """Number of seeds, from 0. Each decides split, training, and which photographs are held out."""
-    prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)
-    """The photographs, and the worlds in the study's folder, once they are written."""
-
-    @property
-    def with_factors(self) -> tuple[str, ...]:
-        return self.factor_models or self.models[-1:]
-
-    @property
-    def rehearsed(self) -> bool:
-        """Whether rendered animals replace photographs."""
-        return self.rehearsal and not self.photos and not self.package
-
-    def prepare(self, out: Path) -> "PhotoTransfer":
+    def prepare(self, out: Path) -> TransferPlan:
         """Write the worlds into the study's folder, print the questions that can't be answered, and return the study
         with the worlds."""
-        from menagerie.studies.photographs.cells import prepare_worlds
-
-        study = prepare_worlds(self, out)
-        for line in study.prepared.left_out:
+        study = self.with_worlds(out)
+        for line in study.unanswerable():
             print(line, flush=True)
         return study
 
@@ -122,43 +97,62 @@ class PhotoTransfer(SplitStudy):
 
     def runs(self, known: KnownResults) -> dict[TransferRun, Arm]:
         """Map each training to its run. Trainings whose starting weights don't exist yet are left out."""
-        from menagerie.studies.photographs.cells import cell_in
-
         arms: dict[TransferRun, Arm] = {}
-        for run in all_runs(self, self.prepared.material):
+        for run in self.every_run:
             start = known.weights(arms[run.start], SYNTHETIC) if run.start else None
             if start or not run.start:
-                cell = cell_in(self, run, start)
+                cell = self.cell_in(run, start)
                 arms[run] = Arm(cell, cell.axes)
         return arms
 
-    def page(self, records: "Records") -> Iterable["parts.Part"]:
-        """Return the parts of the page: the findings, a figure and a table for each question, and the photographs."""
-        from menagerie.studies.pages.photo_transfer import parts
-        from menagerie.studies.photographs.answers import Answers
+    def page(self, records: "Records") -> Iterator[Part]:
+        """Yield a figure and a table for each question, what training had of the tests, and the photographs."""
+        from menagerie.generators.trained_on import COUNTED
+        from menagerie.studies.frame.estimate import estimate_or_dash
+        from menagerie.studies.report.figures import model_label
+        from menagerie.studies.sources.transfer_answers import SIDES, Answers, side_chart
 
-        return parts(Answers(self, records))
+        if self.rehearsed:
+            yield Sentence("A rehearsal: cut-outs of rendered animals replace photographs; the numbers mean nothing.")
+        finished = {arm.id for arm, _ in records.results}
+        done = {run: arm for run, arm in self.runs(records).items() if arm.id in finished}
+        answers = Answers(self, done, records)
+        yield Paragraph(NUMBERS)
+        yield Facts(MEASURES)
+        yield from map(Sentence, self.unanswerable())
+        for question in self.parts:
+            rows = answers.rows(question)
+            if not rows:
+                continue
+            setting, first, second = SIDES[question]
+            header = ("model", setting, "tested on", "measure", f"{first} (%)", f"{second} (%)", f"{second} − {first}")
+            yield Heading(question[0].upper() + question[1:], SAYS[question])
+            yield Chart(question, side_chart(question, rows))
+            table = [[model_label(r[0]), *map(str, r[1:4]), *map(estimate_or_dash, r[4:])] for r in rows]
+            yield Rows(f"{question}-images" if question == WORTH else question, header, table)
+            if question == WORTH:
+                yield Rows(WORTH, WORTH_HEADER, list(answers.worth(self.targets)), says=WORTHS)
+        yield Heading("What training had of the tests")
+        place = ("split", "trained on", "images drawn", "changed", "seed", "test")
+        header = (*place, *COUNTED, "records of what it calls unseen")
+        trained = list(answers.trained_on())
+        yield Rows("trained-on", header, trained, says=TRAINED_ON_SAYS, folded="All trainings and tests")
+        yield from self.photograph_parts()
 
-    def check_given(self, preset: "PhotoTransfer") -> None:
-        if self.base or self.split:
-            raise UserError("--recipe and --split can't be used, because this study has its own splits; leave them out")
-        super().check_given(preset)
-
-    def check(self) -> None:
-        super().check()
-        choose("built-in world for --world, which has the same animals rendered,", self.world, WORLDS)
-        for model in self.factor_models:
-            choose("value of --factor-models", model, self.models)
-        for name in ("photographs", "other_animals", "images", "targets"):
-            values = getattr(self, name)
-            if list(values) != sorted(set(values)) or (not values and name in ("photographs", "images")):
-                raise UserError(f"--{name.replace('_', '-')} needs different values in rising order, got {values}")
-        if not all(0.5 < target <= 1 for target in self.targets):
-            raise UserError(f"--targets are above chance, 0.5, and at most 1; got {self.targets}")
-        if self.backgrounds and not self.backgrounds.is_dir():
-            raise UserError(f"--backgrounds {self.backgrounds} is not a folder; give one with photographs of scenery")
-        if self.photos and self.package:
-            raise UserError("--photos replaces --package; leave one of them out")
+    def photograph_parts(self) -> Iterator[Part]:
+        """Yield the numbers of photographs, the check that none is both trained on and tested, and images of tests."""
+        there = self.ready.photographs
+        text = f"Photographs of each tested animal; {len(there.several)} animals have several."
+        yield Heading("The photographs", f"{text} There are {len(there.others)} other animals.")
+        yield Facts({name: f"{len(files)}" for name, files in there.tested.items()})
+        if self.ready.audit:
+            header = ["photographs in training", "number", "photographs tested", "their number", "in both"]
+            yield Rows("audit", header, [list(map(str, row)) for row in self.ready.audit], says=DISJOINT)
+        for kind in (BINDING, SPATIAL) if ZERO_SHOT in self.parts else (BINDING,):
+            for test in self.tests_of(TransferRun(self.models[0], 0, kind)):
+                pictures = [Picture(*swap) for swap in test.sample_swaps(SAMPLES)]
+                name = f"samples-{kind}-{test.label.replace(', ', '-')}"
+                yield Pictures(name, pictures, says=f"{kind}, {test.label}.")
 
 
 PRESETS: dict[str, PhotoTransfer] = {

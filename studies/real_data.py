@@ -11,79 +11,61 @@ tests are left out of training and counted. Ends with `report.html`, `results.cs
 the scores of every record. Run again, it skips what is finished and continues an interrupted run from its last state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
-from menagerie.envs.core.validation import SHARE, SIDE, Range, Several
-from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.carry_over import Carried
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.study import Study
-from menagerie.studies.runs.command_line import ModelOptions, scorer_options
+from menagerie.studies.frame.parts import Curves, Facts, Heading, Paragraph, Part, Sentence
+from menagerie.studies.frame.study import AnyStudy
+from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, TrainedOn
 
 if TYPE_CHECKING:
-    from menagerie.generators.sources.folders import Given
-    from menagerie.studies.frame.parts import Part
+    import pandas as pd
+
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.pages.real_data import RealPage
+    from menagerie.studies.scoring.levels import Levels
+    from menagerie.studies.sources.photograph_reading import PreparedPhotographs
+
+AXES = ("model", *TrainedOn._fields)
+HELD_OUT, HEADLINE = "held-out captions", "headline"
+SCORES = "official scores in percent, mean and deviation over seeds"
+NOT_ALL = (
+    "So these numbers are no results of the benchmark: images are missing, or texts have words that a model can't read "
+    "(summed over cells)."
+)
+HEADLINES = (
+    "Measured here, except in rows marked theirs, which papers report: by the official rule of each benchmark, in "
+    "percent; the mean over seeds and, if there are several, the standard deviation. `mix` is the share of rendered "
+    "scenes in a batch, `start` the weights that a run began with, `parser` what made its scene graphs, in training "
+    "and of benchmarks. `held-out captions`: which of up to five captions belongs to a photograph that was not "
+    "trained on; nothing is selected by it."
+)
+LEFT_OUT = (
+    "Photographs that a test shows are left out; a twentieth of the others is held out, by a hash of their names."
+)
+TRAINED = (
+    "A line for each finished cell. Loss, learning rate and speed are means over neighbouring steps; losses of "
+    "different models have different scales. Validation: accuracy on the captions of held-out photographs; the dotted "
+    "line is chance. All numbers: `cells/*/training.csv`."
+)
 
 
 @dataclass(frozen=True)
-class RealTraining(ModelOptions, Study):
+class RealTraining(PhotographStudy):
     """Training on photographs"""
 
-    sources: Axis[str] = ("coco",)
-    """Training sources: a+b trains on both, a b on each."""
-    parser: Axis[str] = (DEFAULT,)
-    """Parsers of captions, for models that read graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
-    mix: Annotated[Axis[float], SHARE] = (0.0,)
-    """Shares of rendered scenes in each batch, from 0 to 1."""
-    starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST, GROWS, Several()] = ()
-    """Weights to start with: a run, a cell, a checkpoint, or none. They must be of the same models and towers."""
-    benchmarks: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
-    """Benchmarks on which models are scored in the end. Without any, all that are complete in --data-root."""
-    check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST, GROWS] = False
-    """Only report which data are complete, and what to get for others. Says from where and under which licence."""
-    data_root: Annotated[Path, DATA, FIRST, GROWS] = Path("data")
-    """Folder of sources and benchmarks (docs/transfer.md)."""
-    images: Annotated[tuple[str, ...], DATA, GROWS] = ()
-    """Folders of images that lie elsewhere, such as coco/train2017=/data/coco/train2017."""
-    caption: Annotated[str, DATA] = ""
-    """Kind of captions, for sources with several kinds; empty takes the first kind of each."""
-    rehearse: Annotated[bool, DATA] = False
-    """Render scenes of --world into --out as files of COCO, and train on these instead of photographs."""
-    split: Annotated[tuple[Path, ...], DATA] = ()
-    """A split file for --mix."""
-    world: Annotated[str, DATA] = "pug"
-    """World of the scenes for --mix, without --split and --recipe."""
-    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
-    """The recipe that `--recipe` names."""
-    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
-    """Side of the square images, in pixels."""
-    allow_missing: Annotated[bool, DATA, GROWS] = False
-    """Score the other records of a benchmark where images are missing."""
-    allow_unknown: Annotated[bool, DATA] = False
-    """Train even if files are missing that list the photographs of tests; the counts say so."""
-    allow_unanswered: Annotated[bool, DATA, GROWS] = False
-    """Take a graph of one node for captions without an answer of the parser's server."""
-    unknown_words: Annotated[Literal["refuse", "skip"], DATA, GROWS] = "refuse"
-    """What to do if a model's own vocabulary lacks words of a benchmark: refuse the benchmark, or skip the words."""
-    epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0
-    """Passes over the photographs at --mix 0. They decide the steps, the same with any --mix; 0 takes --steps."""
-    parses: Annotated[Path, PLACE, GROWS] = Path("parses")
-    """Folder of the graphs that are kept, also by menagerie parse."""
     prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)
-    """The photographs, the cells and the benchmarks, once they are read."""
+    """The photographs, the cells and the benchmarks (`PreparedPhotographs`), once they are read."""
 
     @property
     def title(self) -> str:
@@ -91,39 +73,34 @@ class RealTraining(ModelOptions, Study):
         return f"Training on photographs: {', '.join(map(title_of, self.models))}"
 
     @property
-    def folders(self) -> "Given":
-        """Map each folder that `--images` replaces to the folders that are searched instead."""
-        from menagerie.studies.real_training.check import folders_of
+    def ready(self) -> "PreparedPhotographs":
+        """What was read; raises before `prepare`."""
+        assert self.prepared
+        return self.prepared
 
-        return folders_of(self)
-
-    def with_recipe(self, recipe: SplitRecipe) -> "RealTraining":
-        """Return the study with rendered scenes of the user's recipe."""
-        return replace(self, base=recipe, world=recipe.world)
-
-    def check_given(self, preset: "RealTraining") -> None:
-        from menagerie.studies.real_training.check import check
+    def check_given(self, preset: AnyStudy) -> None:
+        from menagerie.studies.sources.photograph_checks import check
 
         check(self, preset)
 
     def instead(self) -> int | None:
         """With --check, print which data are complete and return the exit status, 1 if some aren't. Else return
         None."""
-        from menagerie.studies.real_training.check import report_states
+        from menagerie.studies.sources.photograph_checks import report_states
 
         return report_states(self) if self.check_only else None
 
     def check(self) -> None:
         """Raise for pretrained weights that aren't here and can't be fetched."""
         from menagerie.envs.core.processes import call_in_child
-        from menagerie.studies.real_training.check import check_pretrained
+        from menagerie.studies.sources.photograph_checks import check_pretrained
 
         if self.pretrained:
             call_in_child(check_pretrained, self.architecture, self.pretrained)
 
     def prepare(self, out: Path) -> "RealTraining":
         """Read the photographs (with `rehearse`, render them first) and the benchmarks."""
-        from menagerie.studies.real_training.describe import prepare_photographs
+        from menagerie.studies.sources.photograph_reading import prepare_photographs
 
         return replace(self, prepared=prepare_photographs(self, out))
 
@@ -133,37 +110,220 @@ class RealTraining(ModelOptions, Study):
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan all cells, and the benchmarks of each finished cell. Before `prepare` has read the photographs, plan
         only the models on rendered scenes."""
-        from menagerie.studies.real_training.cells import benchmark_arms, plain_grid
+        from menagerie.studies.sources.photograph_cells import benchmark_arms
 
-        yield from self.prepared.arms if self.prepared else plain_grid(self).plan(known)
+        yield from self.prepared.arms if self.prepared else self.plain_grid().plan(known)
         for arm in self.prepared.arms if self.prepared else ():
-            yield from benchmark_arms(self, arm, known)
+            yield from benchmark_arms(self, self.prepared.subjects.get(arm.labels["parser"], ()), arm, known)
 
     def notes(self) -> dict[str, str]:
         """Return each model's recipe, for each set of sources if their numbers of steps differ."""
-        from menagerie.studies.real_training.cells import recipe_lines
+        from menagerie.studies.sources.photograph_cells import recipe_lines
 
-        return recipe_lines(self, self.prepared.photos)
+        return recipe_lines(self, self.ready.photos)
 
     def tables(self, records: "Records") -> None:
-        self.page_of(records).write_tables()
+        """Write `cells.jsonl` and `results.csv` from what is finished."""
+        from menagerie.studies.analysis.tables import to_csv
+        from menagerie.studies.frame.records import write_cells
 
-    def page(self, records: "Records") -> "Iterator[Part]":
-        return self.page_of(records).parts()
+        write_cells(of_cells(records))
+        to_csv(records.out / "results.csv", score_table(records))
 
     def export(self, records: "Records") -> None:
-        """Write `results.tex`, and the page and tables of all benchmarks into a folder of their own."""
-        self.page_of(records).export()
+        """Write the headlines as `results.tex`, and tables and page of all benchmarks into a folder of their own."""
+        from menagerie.envs.core.files import write_text
+        from menagerie.studies.analysis.tables import to_latex
+        from menagerie.studies.frame.page import write_report
+        from menagerie.studies.frame.records import Records
+        from menagerie.studies.scoring import benchmark_page
+        from menagerie.studies.scoring.benchmark_piece import PIECES
+        from menagerie.studies.sources.photograph_cells import BENCHMARKS
+
+        table = self.headlines(score_table(records))
+        write_text(records.out / "results.tex", to_latex(table, f"{SCORES[0].upper()}{SCORES[1:]}."))
+        arms = tuple(arm._replace(cell=replace(arm.cell, below=PIECES)) for arm in records.arms if not arm.trains)
+        if arms:
+            inner = Records(arms, records.out / BENCHMARKS)
+            benchmark_page.write_tables(inner)
+            write_report(OfCells(out=inner.out), inner)
+            benchmark_page.write_latex(inner)
 
     def conclude(self, records: "Records") -> None:
-        """Print what was taken over from starting weights, and the main results."""
-        self.page_of(records).print_results()
+        """Print what was taken over from starting weights, and a row for each headline."""
+        from menagerie.studies.analysis.tables import print_table
 
-    def page_of(self, records: "Records") -> "RealPage":
-        """Return the page and tables of the finished runs."""
-        from menagerie.studies.pages.real_data import RealPage
+        for name, text in carried_over(records).items():
+            print(f"{name}: {text}")
+        table = self.headlines(score_table(records))
+        where = [name for name in table if name in AXES]
+        labels = [", ".join(map(str, row)) for row in table[where].to_numpy().tolist()]
+        print_table(["benchmark", *labels], [(name, *table[name]) for name in table.columns.drop(where)], SCORES)
 
-        return RealPage(self, records)
+    def headlines(self, table: "pd.DataFrame") -> "pd.DataFrame":
+        """Return a row for each model and place, a column for each headline: means over seeds and deviations, in
+        percent. Rows of papers are marked as theirs. A setting that all cells share has no column."""
+        import pandas as pd
+
+        from menagerie.studies.analysis.tables import pivot, pivot_texts
+
+        shown = table[table.kind == HEADLINE]
+        shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
+        found = pivot_texts(pivot(shown, list(AXES), ["column"], "official"), deviations=True).reset_index()
+        theirs = pd.DataFrame(self.their_rows([name for name in found if name not in AXES]), columns=found.columns)
+        found = pd.concat([found, theirs], ignore_index=True)
+        return found.drop(columns=[name for name in AXES[1:] if shown[name].nunique() < 2])
+
+    def their_rows(self, columns: Sequence[str]) -> list[dict[str, str]]:
+        """Return a row for each model with published results among the columns of headlines; none in a rehearsal."""
+        from menagerie.studies.analysis.tables import DASH
+        from menagerie.studies.scoring.benchmark_tables import THEIRS
+
+        subjects = () if self.rehearse else self.ready.subjects.values()
+        published = {subject.label: subject.published for some in subjects for subject in some}
+        rows = []
+        for model in dict.fromkeys(model for numbers in published.values() for model in numbers):
+            row = {"model": model + THEIRS, **dict.fromkeys((*AXES[1:], *columns), DASH)}
+            for column in columns:
+                bench, _, name = column.partition(": ")
+                if (number := published.get(bench, {}).get(model, {}).get(name)) is not None:
+                    row[column] = f"{number:.1f}"
+            rows += [row] if {row[column] for column in columns} != {DASH} else []
+        return rows
+
+    def page(self, records: "Records") -> Iterator[Part]:
+        """Yield the page: the best models, headlines, training data, carried over weights, and training curves."""
+        from menagerie.studies.scoring.benchmark_page import frame_rows
+        from menagerie.studies.scoring.benchmark_tables import count_unscored
+        from menagerie.studies.scoring.levels import level_parts
+        from menagerie.studies.scoring.study import left_out_pieces
+        from menagerie.studies.sources.photograph_cells import BENCHMARKS
+
+        if self.rehearse:
+            text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
+            yield Sentence(text)
+        table = score_table(records)
+        varying = [name for name in AXES[1:] if table[name].nunique() > 1]
+        yield from level_parts(self.levels(records, table, varying))
+        for title, says, facts in (
+            ("Left out", "", left_out_pieces(records)),
+            ("Not all records were scored", NOT_ALL, count_unscored(table)),
+        ):
+            if facts:
+                yield Heading(title, says)
+                yield Facts(facts)
+        yield Heading("Benchmarks")
+        same = [f"{name} {table[name].iloc[0]}" for name in AXES[1:] if table[name].nunique() == 1]
+        all_rows = f" In all rows: {', '.join(same)}." if same else ""
+        yield frame_rows("headlines", self.headlines(table), HEADLINES + all_rows)
+        if not all(arm.trains for arm in records.arms):
+            text = f"Every group of records, ties, and what is most surely wrong: `{BENCHMARKS}/report.html`."
+            yield Paragraph(text)
+        yield Heading("What was trained on")
+        yield frame_rows("data", self.data_table(), LEFT_OUT)
+        if carried := carried_over(records):
+            yield Heading("What was carried over")
+            yield Facts(carried)
+        yield Heading("How they trained")
+        yield Curves("training", of_cells(records), varying, chance=self.chance, says=TRAINED)
+
+    def levels(self, records: "Records", table: "pd.DataFrame", varying: Sequence[str]) -> "Levels":
+        """Return the first headline of each benchmark, by model and the varying fields, in the mean over seeds."""
+        from menagerie.studies.report.figures import model_label
+        from menagerie.studies.scoring.benchmark_tables import BenchmarkScores
+        from menagerie.studies.scoring.levels import level_figure, level_of, name_headline, seed_mean
+
+        shown = table[(table.kind == HEADLINE) & table.official.notna()]
+        scored = BenchmarkScores(records.where(lambda arm: not arm.trains))
+        known = {(label, name): its for (label, _, name), its in scored.chances.items()}
+        found, chances = {}, {}
+        for label, rows in shown.groupby("benchmark", sort=False):
+            name = rows.name.iloc[0]
+            for (model, *where), seeds in rows[rows.name == name].groupby(["model", *varying], sort=False):
+                row = ", ".join([model_label(model), *map(" ".join, zip(varying, map(str, where), strict=True))])
+                found[name_headline(label, name), row] = seed_mean([level_of(its) for its in seeds.to_dict("records")])
+            chances[name_headline(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
+        return level_figure(found, {panel: its for panel, its in chances.items() if its is not None})
+
+    @property
+    def chance(self) -> float:
+        """Chance on held-out captions."""
+        from menagerie.studies.sources.photographs import OTHERS
+
+        fewest = min(there.numbers.held_out for there in self.ready.photos.values())
+        return 1 / (1 + min(OTHERS, fewest - 1))
+
+    def data_table(self) -> "pd.DataFrame":
+        """Return a table of the numbers of photographs and captions, for each set of sources and parser."""
+        import pandas as pd
+
+        rows = []
+        for (sources, parser), there in self.ready.photos.items():
+            its = there.numbers
+            left = ", ".join(f"{count} {reason}" for reason, count in (*its.left_out, *its.refused))
+            numbers = map(str, (its.images, its.held_out, its.captions))
+            rows.append([sources, parser, *numbers, left or "none", its.parsed or "–"])
+        columns = ["sources", "parser", "photographs", "held out", "captions", "left out", "parsed"]
+        return pd.DataFrame(rows, columns=columns)
+
+
+def of_cells(records: "Records") -> "Records":
+    """Return the records of training runs, without those on benchmarks."""
+    return records.where(lambda arm: arm.trains)
+
+
+def carried_over(records: "Records") -> dict[str, str]:
+    """Return, for each cell that started from trained weights, a line on how many of them were carried over."""
+    results = of_cells(records).results
+    return {arm.cell.name: Carried.from_record(its["carried"]).text for arm, its in results if "carried" in its}
+
+
+def score_table(records: "Records") -> "pd.DataFrame":
+    """Return a row for each number of each finished cell, as fractions: on held-out photographs and on its
+    benchmarks."""
+    import pandas as pd
+
+    from menagerie.studies.scoring.benchmark_tables import NUMBERS
+
+    scores: dict[str, list[Mapping[str, Any]]] = {}
+    for arm, result in records.results:
+        if not arm.trains:
+            scores.setdefault(arm.labels["cell"], []).append(result | {"benchmark": arm.cell.label})
+    rows = [row for arm, result in of_cells(records).results for row in cell_rows(arm, result, scores.get(arm.id, ()))]
+    columns = [*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell"]
+    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(NUMBERS[:3], float))
+
+
+def cell_rows(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a cell; `scores` are its results on benchmarks."""
+    from menagerie.studies.scoring.benchmark_tables import result_numbers
+    from menagerie.studies.scoring.levels import binomial
+    from menagerie.studies.sources.photographs import GROUP
+
+    place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
+    test = result["subsets"]["validation"][GROUP]
+    held = {"official": test["official"], "neutral": test["accuracy"], "tie_rate": test["tie_rate"], "n": test["n"]}
+    held |= binomial(test["official"], test["n"])
+    yield place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held
+    for one in scores:
+        for kind, name, values in result_numbers(one):
+            yield place | {"benchmark": one["benchmark"], "kind": kind, "name": name} | values
+
+
+@dataclass(frozen=True)
+class OfCells(AnyStudy):
+    """Transfer to photographs"""
+
+    called = "pieces"
+
+    def plan(self, known: KnownResults) -> Iterable[Arm]:
+        """No arms: the page shows those of the study that trained the cells."""
+        return ()
+
+    def page(self, records: "Records") -> Iterator[Part]:
+        from menagerie.studies.scoring import benchmark_page
+
+        return benchmark_page.parts(records)
 
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):

@@ -128,7 +128,7 @@ class Tune(CaptionOptions, SearchStudy):
         from menagerie.studies.frame.sampling import can_have
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
-        options = asdict(getattr(self.scorers, spec_of(model).flag))
+        options = asdict(self.scorers.config(model))
         given |= {f"{OWN}{name}": value for name, value in options.items()}
         return {n: given[n] for n, values in self.space(model).items() if n in given and can_have(values, given[n])}
 

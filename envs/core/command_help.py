@@ -1,8 +1,9 @@
-"""Help of commands: `--help` shows what matters first, by group, and `--help-all` everything."""
+"""Help of commands: `--help` shows what matters first, `--help-all` the rest, and `--help-all PART` a part."""
 
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -33,6 +34,9 @@ def read_options(
     """
     if requested := help_requested(arguments):
         options = [*more, *list_options(kind, default)]
+        if part := arguments[-1] if requested == "--help-all" and arguments[-1] != requested else "":
+            choose("part of the options", part, sorted({option.part for option in options} - {""}))
+            options = [option._replace(part="") for option in options if option.part == part]
         usage = " ".join([command, *(option.usage for option in options if not option.usage.startswith("-"))])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
         sys.exit()
@@ -72,17 +76,20 @@ def help_requested(arguments: Sequence[str]) -> str:
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
     """Write the text of --help: usage, the `summary_lines` of the description, and by group the options marked as
     `first` and the positional arguments, shortened. With `everything` (--help-all), or if no option is marked, write
-    all."""
+    all but the other options of parts, which have a line each."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
     lines, left_out = [f"usage: {usage} [OPTIONS]", ""], 0
     lines += description.strip().splitlines() if whole else summary_lines(description)
     width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
     for name, options in groups.items():
-        shown = [option for option in options if whole or option.first or not option.usage.startswith("-")]
+        here = [option for option in options if option.first or not option.usage.startswith("-")]
+        shown = [option for option in options if option in here or (whole and not option.part)]
+        parts = Counter(option.part for option in options if option not in shown and option.part)
         left_out += len(options) - len(shown)
-        if shown:
-            lines += ["", f"{name}:", *(option_text(option, width, whole) for option in shown)]
-    if left_out:
+        further = [f"  --help-all {part}".ljust(INDENT) + f"lists {n} more" for part, n in parts.items() if whole]
+        if shown or further:
+            lines += ["", f"{name}:", *(option_text(option, width, whole) for option in shown), *further]
+    if left_out and not whole:
         lines += ["", f"--help-all describes these in full, and the {left_out} others"]
     return "\n".join(lines)
 

@@ -24,7 +24,7 @@ from menagerie.generators.splits.recipe_file import (
     read_recipe,
     recipe_names,
 )
-from menagerie.models.registry import specs
+from menagerie.models.registry import spec_of, specs
 from menagerie.models.towers.config import SMALL_TOWERS
 
 if TYPE_CHECKING:
@@ -152,10 +152,16 @@ class Recipes:
 
 @dataclass(frozen=True)
 class Scorers:
-    """List the scorers and towers that studies can train, and which scorers have tuned recipes."""
+    """List the scorers and towers that studies can train, and who has tuned recipes; or the options of a scorer."""
+
+    name: Annotated[str, tyro.conf.Positional] = ""
+    """A scorer, or file.py:Class of your own; empty: all."""
 
     def run(self) -> None:
-        """Print the names, below the options that take them."""
+        """Print the options of the scorer, or all names below the options that take them."""
+        if self.name:
+            print(scorer_help(self.name))
+            return
         from menagerie.studies.frame.cells import shipped_recipes
 
         scorers = {name: ", ".join(filter(None, (spec.title, spec.source))) for name, spec in specs().items()}
@@ -172,6 +178,21 @@ class Scorers:
             print(f"\n{title}:")
             for name, text in names.items():
                 print(f"  {name:<18}{text}")
+
+
+def scorer_help(name: str) -> str:
+    """Describe a scorer and its options, with its paper's values as defaults."""
+    spec = spec_of(name)
+    options = list_options(spec.config, None, f"{spec.name}.")
+    paper = ", ".join(f"{field} {value}" for field, value in spec.scratch.items())
+    about = [
+        ", ".join(filter(None, (spec.title, spec.source))),
+        spec.about,
+        f"Its paper trains with: {paper}." * bool(paper),
+    ]
+    return help_text(
+        f"python studies/STUDY.py --models {name}", "\n".join(filter(None, about)), {"options": [*options]}, True
+    )
 
 
 @dataclass(frozen=True)

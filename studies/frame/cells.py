@@ -192,10 +192,8 @@ def value_text(value: Any) -> str:
 
 
 def model_options(study: SplitOptions, model: str) -> dict[str, Any]:
-    """Return the model's options that differ from their defaults, as the study or tuning set them. Empty for a model
-    that is only trained as a stage before one of the study's models."""
-    best, spec = tuned_recipes(study).get(model), spec_of(model)
-    config = getattr(study.scorers, spec.flag) if model in study.scorers.models else spec.config()
+    """Return the model's options that differ from their defaults, as the study or tuning set them."""
+    best, config = tuned_recipes(study).get(model), study.scorers.config(model)
     return changed_fields(replace(config, **best.options)) if best else changed_fields(config)
 
 

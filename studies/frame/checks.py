@@ -26,7 +26,6 @@ from menagerie.studies.frame.cells import (
 from menagerie.studies.frame.options import SplitOptions
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, takes_negatives
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import config_of_size
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
 from menagerie.studies.runs.together import check_sharing, processes, processes_of
@@ -59,7 +58,6 @@ def check_study(study: AnyStudy) -> None:
     validate(study)
     if isinstance(study, Study):
         check_loggers(study.log)
-        check_unused_options(study)
     check_device(study.device)
     check_option_folder("--store", study.store)
     gpus = int(study.device.startswith("cuda"))
@@ -104,14 +102,6 @@ def check_states(study: AnyStudy) -> None:
     most = max((arm.cell.recipe.steps for arm in all_arms(study) if isinstance(arm.cell, Cell)), default=None)
     if most is not None and max(steps) > most:
         raise UserError(f"--keep-states {max(steps)}: no run has so many steps; the longest has {most}")
-
-
-def check_unused_options(study: Study) -> None:
-    """Raise for an option of a model that isn't among the study's models, because it would change nothing."""
-    for model in study.scorers.models:
-        spec = spec_of(model)
-        if model not in study.models and getattr(study.scorers, spec.flag) != config_of_size(spec, study.scorers.size):
-            raise UserError(f"an option --{spec.name}.* is given, but {model} is not among --models")
 
 
 def check_image_negatives(cells: Iterable[Cell]) -> None:
@@ -214,8 +204,7 @@ def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
     ]
     for model, best in tuned_recipes(study).items():
         spec = spec_of(model)
-        config, plain = getattr(study.scorers, spec.flag), config_of_size(spec, study.scorers.size)
-        before = getattr(preset.scorers, spec.flag, plain)
+        config, before = study.scorers.config(model), preset.scorers.config(model)
         changed = [name for name in best.options if values_differ(config, before, name)]
         lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
     if lost and study.pretrained and study.tuned in ("", PAPER_RECIPES):

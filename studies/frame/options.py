@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import tyro
 
-from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT, markers_of
+from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT, Part, markers_of
 from menagerie.envs.core.validation import SCENES, SEEDS, SHARE, SIDE, VIEWS, Several
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import test_label
@@ -87,7 +87,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     """The recipe that `--recipe` names; None takes the study's own."""
     graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
     """The graphs that models read, for models that read any."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(
+    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING, Part("training")] = field(
         # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase
         # the few training pairs' fixed textures are memorised before textures themselves are learnt.
         default_factory=lambda: Recipe(steps=2000, single_object_phase=0.5, singles_share=0.95)

@@ -21,7 +21,7 @@ from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
-from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.together import check_joined
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def one_run_study(
     training = {item.name for item in fields(Recipe)}
     for name in settings:
         choose("setting", name, sorted(known | training))
-    study = OneRun(models=(model,), seeds=seed + 1, scorers=scorer_options("small", [model]))
+    study = OneRun(models=(model,), seeds=seed + 1, scorers=only_models(scorer_options("small"), (model,)))
     if not isinstance(split, SplitRecipe) and Path(split).suffix == ".h5":
         study = replace(study, split=(Path(split),))
     else:

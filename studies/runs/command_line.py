@@ -14,7 +14,7 @@ from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.core.machine import usable_cores
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option, Part
 from menagerie.envs.core.validation import PARTS, SHARE, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
@@ -54,7 +54,7 @@ def parse_study(
     if takes_recipes := hasattr(presets[name], "with_recipe"):
         first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
-    preset = given = with_own_scorers(presets[name], rest)
+    preset = given = with_chosen_scorers(presets[name], rest)
     if chosen.recipe:
         from menagerie.generators.splits.recipe_file import read_recipe
 
@@ -85,27 +85,28 @@ def left_to_defaults(recipe: "SplitRecipe", preset: object, config: object) -> s
     )
 
 
-SIZES = ("paper", "small", "smoke")
-
-
 @dataclass(frozen=True)
 class ScorerOptions:
-    """The config of each scorer that may be chosen, in a field named by its flag (`oc_clip`). Made by
-    `scorer_options`.
-    """
+    """The options of the chosen models, in a field for each, named by the model's flag (`oc_clip`). Other models have
+    the defaults of a size: paper, small or smoke."""
 
     models: ClassVar[tuple[str, ...]] = ()
     """Name of the scorer for each field, registered or file.py:Class."""
     size: ClassVar[str] = "paper"
 
+    def config(self, model: str) -> Any:
+        """Return all options of a model."""
+        spec = spec_of(model)
+        return getattr(self, spec.flag) if model in self.models else config_of_size(spec, self.size)
+
     def of(self, model: str) -> dict[str, Any]:
         """Return the options of a model that differ from its paper's."""
-        return changed_fields(getattr(self, spec_of(model).flag))
+        return changed_fields(self.config(model))
 
     def replace_options(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
         """Return these options with some options of a model changed."""
-        flag = spec_of(model).flag
-        return replace(self, **{flag: replace(getattr(self, flag), **options)}) if options else self
+        both = only_models(self, dict.fromkeys((*self.models, model)))
+        return replace(both, **{spec_of(model).flag: replace(self.config(model), **options)})
 
     def __reduce__(self) -> tuple[Any, ...]:
         configs = [getattr(self, item.name) for item in fields(self)]
@@ -116,27 +117,26 @@ class ScorerOptions:
 
 @cache
 def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
-    """Return the class with a field for each of `models`. Raise if two of them would have the same flag."""
-    items = [
-        (spec_of(model).flag, spec_of(model).config, field(default=config_of_size(spec_of(model), size)))
-        for model in models
-    ]
-    first = {spec_of(model).flag: model for model in reversed(models)}
-    if again := next((model for model in models if first[spec_of(model).flag] != model), None):
-        flag = f"--{spec_of(again).name}"
-        raise UserError(f"the options of {first[spec_of(again).flag]} and {again} would both be {flag}.…; rename one")
+    """Return the class with a field for each of `models`. Raise if a user's class has the flag of another scorer."""
+    owner = {spec.flag: name for name, spec in specs().items()}
+    for model in models:
+        if (first := owner.setdefault(spec_of(model).flag, model)) != model:
+            raise UserError(f"the options of {first} and {model} would both be --{spec_of(model).name}.…; rename one")
+    chosen = map(spec_of, models)
+    items = [(spec.flag, spec.config, field(default=config_of_size(spec, size))) for spec in chosen]
     kind = make_dataclass("ScorerOptions", items, bases=(ScorerOptions,), frozen=True)
     kind.models, kind.size, kind.__module__ = models, size, __name__
     return kind
 
 
 def config_of_size(spec: ScorerSpec, size: str) -> object:
-    """Return a scorer's config in one of `SIZES`."""
+    """Return a scorer's config in the size "paper", "small" or "smoke"."""
     return spec.config(**{"paper": {}, "small": spec.small, "smoke": spec.smoke}[size])
 
 
-def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
-    return options_class(size, (*specs(), *(model for model in more if model not in specs())))()
+def scorer_options(size: str) -> ScorerOptions:
+    """Return the defaults of a size for all models."""
+    return options_class(size, ())()
 
 
 def restore_options(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
@@ -146,17 +146,22 @@ def restore_options(size: str, models: tuple[str, ...], values: tuple[dict[str, 
 
 
 def only_models(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
-    """Return the options of the chosen models only, as a run records them."""
+    """Return the options of these models only, as the command line takes them and a run records them."""
     chosen = tuple(models)
-    return options_class(options.size, chosen)(*(getattr(options, spec_of(model).flag) for model in chosen))
+    return options_class(options.size, chosen)(*map(options.config, chosen))
 
 
-def with_own_scorers(config: Config, arguments: list[str]) -> Config:
-    """Add the options of each `file.py:Class` among the values of --models or, without it, the preset's models."""
-    models = option_values("--models", arguments) or getattr(config, "models", ())
-    classes = [model for model in models if ".py:" in model]
-    options = getattr(config, "scorers", None)
-    return replace(config, scorers=scorer_options(options.size, classes)) if classes and options else config
+def with_chosen_scorers(config: Config, arguments: list[str]) -> Config:
+    """Give a study the options of the models after --models or, without it, of the preset's. Raise for an option of
+    another model."""
+    if not hasattr(config, "scorers"):
+        return config
+    models = option_values("--models", arguments) or config.models
+    owners = {f"--{name}": name for name in specs() if name not in models}
+    for flag in (argument.partition(".")[0] for argument in arguments if "." in argument):
+        if flag in owners:
+            raise UserError(f"an option {flag}.* is given, but {owners[flag]} is not among --models")
+    return replace(config, scorers=only_models(config.scorers, models))
 
 
 def option_values(option: str, arguments: list[str]) -> list[str]:
@@ -250,6 +255,6 @@ class ModelOptions(ScorersOption):
     weights expect differently prepared images (docs/api.md). Empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
+    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING, Part("training")] = field(default_factory=Recipe)
     """Training recipe, the same for all models but for `tuned` ones. With pretrained weights each model's paper gives
     learning rates, warm-ups, weight decay and betas in place of these."""

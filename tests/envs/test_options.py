@@ -90,8 +90,20 @@ def test_help_shows_first_options_and_help_all_the_rest(capsys):
         assert re.search(r"^  FILE +A file\.? \(required\)", text, re.MULTILINE)
         assert ("More of it." in text) == (shown > 1)
         assert ("the 9 others" in text) == (shown == 1)
+    assert text.count("  --help-all inside         lists 1 more") == 2, "in two groups"
     assert "How deep. Measured in metres. (default: 3)" in text
     assert text.index("data:") < text.index("where it runs:") < text.index("other:")
+
+
+def test_help_all_of_a_part_shows_its_options(capsys):
+    with pytest.raises(SystemExit):
+        read_options(Outer, ["--help-all", "inside"], "python x.py")
+    assert re.findall("^  -[^ ]+", capsys.readouterr().out, re.MULTILINE) == [
+        "  --inside.direction",
+        "  --inside.depth",
+    ]
+    with pytest.raises(UserError, match="did you mean 'inside'"):
+        read_options(Outer, ["--help-all", "insid"], "python x.py")
 
 
 def test_arguments_override_defaults():

@@ -185,9 +185,9 @@ def test_users_class_has_flags_and_checkpoints(tmp_path):
     name = f"{written(tmp_path, '')}:Mine"
     assert spec_of(name).flag == "mine"
     check_contract(name, NANO, {"width": 5})
-    options = scorer_options("small", [name])
+    options = only_models(scorer_options("small"), [name])
     assert options.of(name) == {}
-    assert only_models(options, [name]).mine.width == 3
+    assert options.mine.width == 3
     save_checkpoint(tmp_path / "saved", name, build_for_contract(name, NANO, {"width": 5}))
     assert load_checkpoint(tmp_path / "saved", name).config.width == 5
     with pytest.raises(UserError, match="its file is run only if you name it"):
@@ -203,7 +203,7 @@ def test_users_spec_replaces_the_default_one(tmp_path):
     text = f"from menagerie.models.spec import ScorerSpec\n\nclass Spec(Mine):\n    spec = {spec}\n"
     name = f"{written(tmp_path, text)}:Spec"
     assert (spec_of(name).flag, spec_of(name).negatives) == ("mine", ("captions",))
-    assert scorer_options("smoke", [name]).of(name) == {"width": 2}
+    assert scorer_options("smoke").of(name) == {"width": 2}
 
 
 def test_users_scorer_on_a_frozen_base_keeps_the_contract(tmp_path):
@@ -230,7 +230,7 @@ def test_scorer_in_the_docs_keeps_the_contract(tmp_path):
     (tmp_path / "my_model.py").write_text(text.partition("```python\n")[2].partition("```")[0])
     name = f"{tmp_path}/my_model.py:Bottleneck"
     check_contract(name, NANO, {"width": 8})
-    assert scorer_options("smoke", [name]).of(name) == {"width": 4}
+    assert scorer_options("smoke").of(name) == {"width": 4}
 
 
 def test_hugging_face_tokenizer_pads_with_zero_and_ends_with_the_largest_id(tmp_path):
@@ -258,7 +258,7 @@ def test_two_classes_of_one_file_share_a_module(tmp_path):
     file = written(tmp_path, "class Other(Mine):\n    pass\n")
     mine, other = (f"{file}:{name}" for name in ("Mine", "Other"))
     assert issubclass(own_class(other), own_class(mine))
-    options = scorer_options("small", [mine, other])
+    options = only_models(scorer_options("small"), [mine, other])
     assert pickle.loads(pickle.dumps(options)) == options
 
 
@@ -266,5 +266,5 @@ def test_users_class_named_like_a_shipped_scorer_is_refused(tmp_path):
     """Their options would have one name on the command line."""
     own = f"{written(tmp_path, 'class Clip(Mine):' + chr(10) + '    pass' + chr(10))}:Clip"
     with pytest.raises(UserError) as error:
-        scorer_options("small", [own])
+        only_models(scorer_options("small"), [own])
     assert f"the options of clip and {own} would both be --clip" in str(error.value)

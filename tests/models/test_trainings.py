@@ -15,8 +15,8 @@ from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.library.load import load_scorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP
 from menagerie.models.library.trainings import find_training
-from menagerie.studies.photographs.data import TransferData
 from menagerie.studies.runs.data import SplitData
+from menagerie.studies.sources.transfer_data import TransferData
 from tests.helpers.scorers import scorer
 
 TINY = BindingRecipe(world="tiny", pairs=0.5, seed=3)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from importlib import import_module
 
 import pytest
@@ -19,7 +20,7 @@ NAMES = ("binding_grid", "spatial_grid", "split_study", "ablations", "compute", 
 STUDIES = {name: import_module(f"menagerie.studies.{name}") for name in (*NAMES, "sample_efficiency", "sparo", "tune")}
 EVERY = [(name, preset) for name, study in STUDIES.items() for preset in study.PRESETS]
 FLAGS = r"--[\w-]+(?:\.[\w-]+)*"
-LINES = 45
+LINES, MOST = 45, 60  # lines of --help, and options of --help-all
 
 
 @pytest.fixture
@@ -61,7 +62,11 @@ def test_help_all_names_every_option_that_is_read(shown, name, preset):
     assert own == flags_read(type(config), config)
     assert not [option.usage for option in list_options(type(config), config) if not option.text]
     text = shown(name, "--preset", preset, "--help-all")
-    assert own <= set(re.findall(rf"(?:^  |, )({FLAGS})", text, re.MULTILINE))
+    listed = set(re.findall(rf"(?:^  |, )({FLAGS})", text, re.MULTILINE)) - {"--help-all"}
+    parts = re.findall(r"^  --help-all (\S+)", text, re.MULTILINE)
+    texts = [shown(name, "--preset", preset, "--help-all", part) for part in parts]
+    assert own <= listed.union(*(re.findall(FLAGS, part) for part in texts))
+    assert len(re.findall(r"^  --(?!help-all)", text, re.MULTILINE)) <= MOST
 
 
 def printed(*command: str) -> str:
@@ -95,3 +100,5 @@ def test_menagerie_scorers_lists_every_scorer():
     text = printed("scorers")
     assert [name for name in (*specs(), "micro", "ViT-B-16", "FILE.py:Class") if name not in text] == []
     assert re.search(r"laptop +clip, oc-clip, .*\n +twelve ", text), "which scorers have recipes"
+    options = {f"--sparo.{item.name.replace('_', '-')}" for item in fields(specs()["sparo"].config)}
+    assert options <= set(re.findall(FLAGS, printed("scorers", "sparo")))

@@ -21,29 +21,23 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.cases import cases_with_scores
 from menagerie.studies.frame.records import Records, read
-from menagerie.studies.pages.photo_transfer import question_table
 from menagerie.studies.photo_transfer import PRESETS
-from menagerie.studies.photographs import answers
-from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.photographs.cells import prepare_worlds, run_recipe
-from menagerie.studies.photographs.data import BareTests
-from menagerie.studies.photographs.trainings import (
+from menagerie.studies.runs.split_file import make_splits
+from menagerie.studies.sources import transfer_answers as answers
+from menagerie.studies.sources.cut_outs import SYNTHETIC, AnimalPhotographs
+from menagerie.studies.sources.transfer_answers import KNOWN, RECOGNITION, SWAPS
+from menagerie.studies.sources.transfer_data import BareTests
+from menagerie.studies.sources.transfer_options import Prepared
+from menagerie.studies.sources.transfer_runs import (
     HELD_OUT,
     OTHERS,
     OWN,
     PHOTOGRAPHS,
     SPATIAL,
-    SYNTHETIC,
-    PhotographCounts,
     TransferRun,
-    all_runs,
-    count_photographs,
     held_out_file,
-    runs_of_question,
     training_files,
 )
-from menagerie.studies.photographs.worlds import photographs_of, shared_photographs, write_worlds
-from menagerie.studies.runs.split_file import make_splits
 from tests.command import ROOT, read_rows, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
@@ -68,43 +62,48 @@ def photos(tmp_path_factory):
     return folder / "photos"
 
 
-def runs_of(config, material, part):
-    runs = runs_of_question(replace(config, models=("clip",)), material, part)
-    return [run._replace(model="", seed=0) for run in runs]
+def with_photographs(config, each, others):
+    """A study with photographs of three tested animals, and one of each of some others."""
+    tested = {name: tuple(Path(f"{k}.png") for k in range(each)) for name in TESTED[:3]}
+    return replace(config, prepared=Prepared(AnimalPhotographs(tested, dict.fromkeys(map(str, range(others)))), {}, ()))
+
+
+def runs_of(config, question):
+    return [run._replace(model="", seed=0) for run in replace(config, models=("clip",)).runs_of(question)]
 
 
 def test_each_question_has_its_runs_once():
     config = replace(SMOKE, photographs=(1, 2, 5), other_animals=(8, 24), images=(16, 64), factor_models=("clip",))
-    material = PhotographCounts(2, 10, ("views", "textures"))
+    study = with_photographs(config, 3, 10)
     base = TransferRun("", 0)
-    assert runs_of(config, material, "zero-shot") == [base, base._replace(kind=SPATIAL)]
+    assert runs_of(study, "zero-shot") == [base, base._replace(kind=SPATIAL)]
     own, others = base._replace(world=OWN), base._replace(world=OTHERS, tuned=True)
-    assert runs_of(config, material, "fine-tuning") == [
+    assert runs_of(study, "fine-tuning") == [
         *(base, own._replace(count=1), own._replace(count=2)),  # there are no five, and two are two
         *(own._replace(count=1, tuned=True), own._replace(count=2, tuned=True)),
         *(others._replace(count=8), others._replace(count=10)),
     ]
     ladder = [own._replace(count=2, images=n, tuned=tuned) for n in (16, 64) for tuned in (False, True)]
-    assert runs_of(config, material, "worth") == [base, *ladder]
-    assert runs_of(config, material, "factors") == [base]  # augmentation isn't among those that can be changed
-    chosen = replace(config, factors=("views", "backgrounds"))
-    assert [its.factor for its in runs_of(chosen, material, "factors")] == ["", "views"]
-    assert not runs_of(config, PhotographCounts(0, 0, ()), "worth")
-    every = all_runs(replace(config, seeds=2), material)
+    assert runs_of(study, "worth") == [base, *ladder]
+    chosen = replace(study, factors=("views", "backgrounds"))
+    assert [its.factor for its in runs_of(chosen, "factors")] == ["", "views"], "there are no --backgrounds"
+    assert not runs_of(replace(study, factors=("backgrounds",)), "factors")
+    assert not runs_of(with_photographs(config, 1, 0), "worth")
+    every = replace(study, seeds=2).every_run
     assert max(Counter(every).values()) == 1
     assert {its.start for its in every if its.tuned} <= set(every)
 
 
 def test_runs_after_synthetic_training_have_fewer_steps_and_lower_rates():
     recipe = replace(SMOKE.recipe, warmup=50, single_object_phase=0.5, text_learning_rate=1e-3)
-    plain = run_recipe(SMOKE, TransferRun("clip", 0), recipe)
-    tuned = run_recipe(SMOKE, TransferRun("clip", 0, world=OWN, count=1, tuned=True), recipe)
+    plain = SMOKE.training_of(TransferRun("clip", 0), recipe)
+    tuned = SMOKE.training_of(TransferRun("clip", 0, world=OWN, count=1, tuned=True), recipe)
     assert plain == recipe
     assert (tuned.steps, tuned.warmup, tuned.single_object_phase) == (20, 4, 0)
     assert tuned.learning_rate == pytest.approx(0.3 * recipe.learning_rate)
     assert tuned.text_learning_rate == pytest.approx(3e-4)
     assert tuned.vision_learning_rate is None
-    assert run_recipe(SMOKE, TransferRun("clip", 0, factor="augmentation"), recipe) == replace(recipe, augment=False)
+    assert SMOKE.training_of(TransferRun("clip", 0, factor="augmentation"), recipe) == replace(recipe, augment=False)
 
 
 @pytest.mark.parametrize(("count", "seed"), list(product((1, 2, 3, 7), range(4))))
@@ -119,11 +118,10 @@ def test_a_held_out_photograph_is_never_trained_on(count, seed):
 
 def test_training_worlds_and_test_worlds_share_no_photograph(photos, tmp_path):
     config = replace(SMOKE, photos=photos, photographs=(1, 2), seeds=2)
-    photographs = photographs_of(config, tmp_path)
+    study = config.with_worlds(tmp_path)
+    photographs, files, audit = study.prepared
     assert set(photographs.tested) == set(photographs.several) == set(TESTED)
     assert set(photographs.others) == {"camel", "lion", "pig", "zebra"}
-    files = write_worlds(config, photographs, tmp_path / "worlds")
-    audit = shared_photographs(config, count_photographs(config, photographs), files)
     assert {row.both for row in audit} == {0}
     expected = set()
     for seed in range(2):
@@ -145,7 +143,7 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
     write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
     config = replace(SMOKE, photos=tmp_path / "photos", photographs=(1, 2), seeds=2)
     with pytest.raises(UserError, match="are the same photograph") as error:
-        prepare_worlds(config, tmp_path)
+        config.with_worlds(tmp_path)
     assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
 
 
@@ -205,15 +203,15 @@ def test_worth_is_a_ratio_of_images_or_a_bound(scratch, tuned, synthetic, images
     def of(share):
         return of_seeds([1] * round(9 * share) + [0] * (9 - round(9 * share)))
 
-    ladder = answers.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
-    (row,) = question_table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
-    assert list(row[:6]) == ["clip", "swaps", "80", *images, ratio]
+    found = {0: (answers.NO_POINTS, of(synthetic))}
+    found |= {n: (of(scratch[k]), of(tuned[k])) for k, n in enumerate((16, 64))}
+    assert answers.worth_cells(found, 0.8)[:3] == [*images, ratio]
 
 
 def test_runs_are_planned_once_the_runs_they_start_from_have_ended(photos, tmp_path):
     study = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"), store=tmp_path / "store")
-    study = prepare_worlds(study, tmp_path)
-    every = all_runs(study, study.prepared.material)
+    study = study.with_worlds(tmp_path)
+    every = study.every_run
     first = study.runs(Records((), tmp_path))
     assert list(first) == [run for run in every if not run.tuned]
     arms = all_arms(study)

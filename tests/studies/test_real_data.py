@@ -26,11 +26,11 @@ from menagerie.models.training.feed import Feed
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.real_data import RealTraining
-from menagerie.studies.real_training.check import check_pretrained
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.train import fresh_scorer, open_material
+from menagerie.studies.sources.photograph_checks import check_pretrained
 from menagerie.studies.transfer import Transfer
 from tests.command import no_figures, read_rows
 from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json

@@ -22,7 +22,7 @@ from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Execution, Job
-from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
@@ -198,7 +198,9 @@ def staged(jobs_in, folder):
     """The job of a linear map on the first cell's CLIP."""
     (folder / "mine.py").write_text(STAGED)
     name, clip = f"{folder}/mine.py:Linear", jobs_in(folder)[0]
-    grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))
+    grid = replace(
+        PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=only_models(scorer_options("smoke"), [name])
+    )
     cell = cell_of(grid, name, clip.cell.data, clip.cell.seed)
     assert cell.base.id == clip.cell.id  # so that a grid with both trains it once
     return replace(clip, cell=cell)

@@ -21,7 +21,7 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampling import value_to_share
 from menagerie.studies.frame.search_figures import ByModel, Parallel, parallels
 from menagerie.studies.pages.tune import Searched, search_rows
-from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.tune import Tune
 from tests.command import read_rows
 
@@ -208,7 +208,7 @@ def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
         "                      space={'width': Range(2, 64, log=True), 'kind': ('a', 'b')})\n"
     )
     name = f"{tmp_path}/mine.py:Mine"
-    study = replace(SMALL, models=("clip", name), scorers=scorer_options("small", [name]))
+    study = replace(SMALL, models=("clip", name), scorers=only_models(scorer_options("small"), ["clip", name]))
     both = [study.space(model) for model in study.models]
     assert both[1] == both[0] | {
         "option width": IntDistribution(2, 64, log=True),

@@ -10,14 +10,14 @@ from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.sources.mixture import CaptionedSubset, Mixture
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.studies.real_training.photographs import (
+from menagerie.studies.runs.data import CellData, Material, SplitData
+from menagerie.studies.sources.photographs import (
     CaptionCounts,
     HeldOut,
     PhotographOptions,
     hold_out,
     open_photographs,
 )
-from menagerie.studies.runs.data import CellData, Material, SplitData
 
 VERSION = 1  # of the rule for held-out photographs, and of how parts are mixed
 
@@ -30,16 +30,16 @@ class RealData:
     """Identity of the photographs' images, captions and graphs."""
     sources: str
     parser: str
-    mix: float
-    """Share of the split in each batch."""
-    synthetic: CellData | None
-    """The split that is mixed in; None if none is."""
-    closed: bool
-    """Whether models have a closed vocabulary, of words without capitals and punctuation."""
     opening: PhotographOptions = field(compare=False, repr=False)
     numbers: CaptionCounts = field(compare=False)
-    relational: bool = field(default=False, compare=False)
+    relational: bool = field(compare=False)
     """Whether captions state relations."""
+    mix: float = 0.0
+    """Share of the split in each batch."""
+    synthetic: CellData | None = None
+    """The split that is mixed in; None if none is."""
+    closed: bool = False
+    """Whether models have a closed vocabulary, of words without capitals and punctuation."""
 
     kind = "photographs"
     tests: tuple[str, ...] = field(default=("validation",), init=False, compare=False)

@@ -31,26 +31,20 @@ from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.real_training.cells import (
-    BENCHMARKS,
-    PhotographFacts,
-    Photos,
-    arms_of,
-    check_false_captions,
-    plain_grid,
-    training_places,
-)
-from menagerie.studies.real_training.photographs import (
+from menagerie.studies.runs.split_file import make_splits
+from menagerie.studies.scoring.benchmark_piece import Subject, subjects_of
+from menagerie.studies.scoring.check import read_benchmarks
+from menagerie.studies.scoring.study import forget_left_out
+from menagerie.studies.sources.photograph_cells import BENCHMARKS, Photos, arms_of, check_false_captions
+from menagerie.studies.sources.photograph_data import RealData
+from menagerie.studies.sources.photograph_options import PhotographStudy
+from menagerie.studies.sources.photographs import (
     OpenedPhotographs,
     PhotographOptions,
     count_opened,
     open_photographs,
     split_sources,
 )
-from menagerie.studies.runs.split_file import make_splits
-from menagerie.studies.scoring.benchmark_piece import Subject, subjects_of
-from menagerie.studies.scoring.check import read_benchmarks
-from menagerie.studies.scoring.study import forget_left_out
 
 SEED = 1000  # is added to the study's seed, so that textures are assigned otherwise than in its own scenes
 # For each subset of a split, the part of COCO whose place it takes.
@@ -95,7 +89,7 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
     write_text(annotations, json.dumps({"images": entries, "annotations": texts}))
 
 
-def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> PhotographOptions:
+def opening_of(study: PhotographStudy, sources: str, parser: str, kept_out: KeptOut) -> PhotographOptions:
     """Return the settings by which photographs are found and read."""
     return PhotographOptions(
         sources=split_sources(sources),
@@ -109,18 +103,18 @@ def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Phot
     )
 
 
-def describe_photographs(study: Any) -> dict[tuple[str, str], PhotographFacts]:
+def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealData]:
     """Describe the photographs that cells train on, by sources and parser, and print their numbers. Photographs that
     tests show are left out: those of COCO's validation set and of all benchmarks on disk."""
     place = Place(study.data_root, study.resolution, folders=study.folders)
     out, found = images_of_tests(place, allow_unknown=study.allow_unknown), {}
-    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in training_places(study)):
+    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in study.training_places()):
         opening = opening_of(study, sources, parser, out)
         if parser != DEFAULT:
             opening = replace(opening, unanswered=parse_captions(opening, study.allow_unanswered))
         opened = open_photographs(opening)
         numbers = count_opened(opened, len(opening.unanswered))
-        found[sources, parser] = PhotographFacts(opened.identity, opening, numbers, any_relation(opened))
+        found[sources, parser] = RealData(opened.identity, sources, parser, opening, numbers, any_relation(opened))
         print(f"{sources}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions")
         for what, left in (("photographs", numbers.left_out), ("texts", numbers.refused)):
             print("".join(f"  left out of {sources}: {count} {what}, {reason}\n" for reason, count in left), end="")
@@ -173,10 +167,10 @@ class PreparedPhotographs(NamedTuple):
     """The benchmarks with their texts as a parser reads them, by parser."""
 
 
-def prepare_photographs(study: Any, out: Path) -> PreparedPhotographs:
+def prepare_photographs(study: PhotographStudy, out: Path) -> PreparedPhotographs:
     """Read everything that a study trains on and is scored on. A rehearsal is first rendered into `out`."""
     if study.rehearse:
-        recipe = plain_grid(study).recipe_given
+        recipe = study.plain_grid().recipe_given
         study = replace(study, data_root=write_coco_files(recipe, out, study.store, study.resolution, study.cores))
     photos = describe_photographs(study)
     arms = arms_of(study, photos)
@@ -186,7 +180,7 @@ def prepare_photographs(study: Any, out: Path) -> PreparedPhotographs:
     return PreparedPhotographs(photos, arms, subjects)
 
 
-def read_subjects(study: Any, parsers: Iterable[str]) -> dict[str, Sequence[Subject]]:
+def read_subjects(study: PhotographStudy, parsers: Iterable[str]) -> dict[str, Sequence[Subject]]:
     """Read the benchmarks with each parser's graphs. Raises if one that the user names can't be read."""
     workers = study.workers or usable_cores()
     place = Place(study.data_root, workers=workers, allow_missing=study.allow_missing, folders=study.folders)

@@ -1,63 +1,31 @@
 """The training runs of a study on photographs: every model at every place, with every seed and its starting weights."""
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import product, starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.parsers.registry import DEFAULT
-from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.carry_over import check_carry_over
 from menagerie.models.checkpoint import scorer_config
 from menagerie.models.library.cells import place_of_cell
 from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
-from menagerie.models.registry import same_scorer, spec_of
+from menagerie.models.registry import same_scorer
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import cell_of, model_options, recipe_line, towers
-from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
-from menagerie.studies.real_training.data import RealData
-from menagerie.studies.real_training.photographs import CaptionCounts, PhotographOptions
 from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.scoring.benchmark_piece import PIECES, benchmark_piece
+from menagerie.studies.scoring.benchmark_piece import PIECES, Subject, benchmark_piece
 from menagerie.studies.scoring.models import Model
+from menagerie.studies.sources.photograph_data import RealData
+from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, TrainedOn
 
-NONE = "none"  # of --from: no trained weights
 BENCHMARKS = "benchmarks"  # folder of the cells' results on benchmarks
-
-
-class TrainedOn(NamedTuple):
-    """What a cell is trained on, apart from its seed."""
-
-    sources: str
-    parser: str
-    mix: float
-    start: str
-
-
-def training_places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
-    """Yield each model at each place, once; a model that reads no graphs has only the default parser."""
-    every = (
-        (model, place if "graphs" in spec_of(model).reads else place._replace(parser=DEFAULT))
-        for place in starmap(TrainedOn, product(study.sources, study.parser, study.mix, study.starts or (NONE,)))
-        for model in study.models
-    )
-    return iter(dict.fromkeys(every))
-
-
-def plain_grid(study: Any) -> Grid:
-    """Return a grid with a single place, with the study's rendered scenes, towers and recipes."""
-    shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
-    plain = Grid(**{name: getattr(study, name) for name in shared})
-    return plain.with_recipe(replace(study.base or BindingRecipe(), world=study.world))
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
@@ -100,49 +68,29 @@ def cell_place_text(folder: Path) -> str:
     return ", ".join(f"{axis} {value}" for axis, value in place_of_cell(folder.parent).items()) or "a lone checkpoint"
 
 
-@dataclass(frozen=True)
-class PhotographFacts:
-    """What a plan needs to know about the photographs of some sources with one parser's graphs. They are read once."""
-
-    photographs: str
-    """Identity of the photographs with their captions and graphs."""
-    opening: PhotographOptions
-    numbers: CaptionCounts
-    relational: bool
+Photos = Mapping[tuple[str, str], RealData]
+"""The photographs of a study without rendered scenes, by their sources and parser. They are read once."""
 
 
-Photos = Mapping[tuple[str, str], PhotographFacts]
-"""The photographs of a study, by their sources and parser."""
-
-
-def arms_of(study: Any, photos: Photos) -> list[Arm]:
+def arms_of(study: PhotographStudy, photos: Photos) -> list[Arm]:
     """Return all runs, each once: seed by seed, and for each seed in the order of the study's places."""
-    plain = plain_grid(study)
+    plain = study.plain_grid()
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
         arm_of(study, photos[place.sources, place.parser], scenes[seed] if place.mix else None, model, place, seed)
         for seed in range(study.seeds)
-        for model, place in training_places(study)
+        for model, place in study.training_places()
     )
     return list({arm.id: arm for arm in every}.values())
 
 
-def arm_of(study: Any, there: PhotographFacts, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
+def arm_of(study: PhotographStudy, there: RealData, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
     """Return a run. `scenes` is a run on the rendered scenes that are mixed in; None if none are."""
     from menagerie.models.towers.preparation import towers_to_record
 
-    grid = grid_with_steps(study, there.numbers.images)
-    data = RealData(
-        photographs=there.photographs,
-        sources=place.sources,
-        parser=place.parser,
-        mix=place.mix,
-        synthetic=scenes.cell.data if scenes else None,
-        opening=there.opening,
-        numbers=there.numbers,
-        closed=has_closed_vocabulary(towers(grid, model)),
-        relational=there.relational,
-    )
+    grid = study.plain_grid(there.numbers.images)
+    closed = has_closed_vocabulary(towers(grid, model))
+    data = replace(there, mix=place.mix, synthetic=scenes.cell.data if scenes else None, closed=closed)
     cell = cell_of(grid, model, data, seed)
     if start := start_of(place.start, model, seed, towers(grid, model), model_options(grid, model)):
         as_read = replace(towers_to_record(cell.towers, elsewhere=True), load=False)
@@ -150,21 +98,12 @@ def arm_of(study: Any, there: PhotographFacts, scenes: Arm | None, model: str, p
     return Arm(cell, cell.axes, scenes.file if scenes else there.opening.root)
 
 
-def grid_with_steps(study: Any, images: int) -> Grid:
-    """Return the study's grid, with as many steps as its epochs take for this number of photographs."""
-    grid = plain_grid(study)
-    if not study.epochs:
-        return grid
-    steps = max(1, math.ceil(study.epochs * images / grid.recipe.batch))
-    return replace(grid, recipe=replace(grid.recipe, steps=steps))
-
-
 def has_closed_vocabulary(config: TowerConfig) -> bool:
     """Return whether towers have a closed vocabulary, which only small towers can have."""
     return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
 
 
-def recipe_lines(study: Any, photos: Photos) -> dict[str, str]:
+def recipe_lines(study: PhotographStudy, photos: Photos) -> dict[str, str]:
     """Describe the recipe of each model, for each set of sources if they take different numbers of steps."""
     images = {sources: described.numbers.images for (sources, _), described in photos.items()}
     several = len(set(images.values())) > 1 and bool(study.epochs)
@@ -172,7 +111,7 @@ def recipe_lines(study: Any, photos: Photos) -> dict[str, str]:
     for model in study.models:
         for sources, count in list(images.items()) if several else list(images.items())[:1]:
             name = f"recipe of {model}" + (f" on {sources}" if several else "")
-            lines[name] = recipe_line(grid_with_steps(study, count), model)
+            lines[name] = recipe_line(study.plain_grid(count), model)
     return lines
 
 
@@ -186,9 +125,8 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
             )
 
 
-def benchmark_arms(study: Any, arm: Arm, known: KnownResults) -> Iterator[Arm]:
-    """Yield an arm for each benchmark if the cell is finished; texts have graphs of the cell's parser."""
-    subjects = study.prepared.subjects.get(arm.labels["parser"], ())
+def benchmark_arms(study: PhotographStudy, subjects: Sequence[Subject], arm: Arm, known: KnownResults) -> Iterator[Arm]:
+    """Yield an arm for each benchmark, whose texts have graphs of the cell's parser, if the cell is finished."""
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():
         model, skip = model_of_cell(arm.cell.name, weights.folder, arm.cell.model), study.unknown_words == "skip"

@@ -11,9 +11,9 @@ from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
 from menagerie.generators.trained_on import Training, read_part
-from menagerie.studies.real_training.photographs import PhotographOptions, hold_out, open_photographs, split_sources
 from menagerie.studies.runs.folder import CONFIG
 from menagerie.studies.runs.results import read_result
+from menagerie.studies.sources.photographs import PhotographOptions, hold_out, open_photographs, split_sources
 
 Files = list[tuple[ImageFiles, list[int]]]
 """Readers of image files, each with the numbers of its images."""

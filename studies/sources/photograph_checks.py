@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.progress import silence_loggers
@@ -10,17 +9,16 @@ from menagerie.envs.core.validation import validate
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources
-from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.frame.checks import check_overrides
-from menagerie.studies.real_training.cells import NONE, plain_grid
-from menagerie.studies.real_training.photographs import split_sources
-from menagerie.studies.scoring.check import benchmark_states, folders_given, print_state
+from menagerie.studies.scoring.check import benchmark_states, print_state
+from menagerie.studies.sources.photograph_options import NONE, PhotographStudy
+from menagerie.studies.sources.photographs import split_sources
 
 
-def check(study: Any, preset: Any) -> None:
+def check(study: PhotographStudy, preset: PhotographStudy) -> None:
     validate(study)
     for together in study.sources:
         check_sources(together)
@@ -56,19 +54,7 @@ def check_sources(together: str) -> None:
         raise UserError(f"--sources {together}: one of them is named twice")
 
 
-def folders_of(study: Any) -> Given:
-    """Map each folder that `--images` replaces to those given. Raises if sources read it and several are given."""
-    if not study.images:
-        return {}
-    read_by_sources = {folder for name in sources.names() for folder in sources.load_source(name).images}
-    tests = {folder for name in benchmarks.names() for folder in benchmarks.load_benchmark(name).images}
-    given = folders_given(study.images, read_by_sources | tests)
-    if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
-        raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
-    return given
-
-
-def check_training(study: Any, preset: Any) -> None:
+def check_training(study: PhotographStudy, preset: PhotographStudy) -> None:
     """Raise for options of training that contradict one another or would change nothing."""
     if study.epochs and study.recipe.steps != preset.recipe.steps:
         raise UserError(
@@ -80,8 +66,8 @@ def check_training(study: Any, preset: Any) -> None:
         raise UserError("--split takes one file here")
     if study.split and study.base != preset.base:
         raise UserError("--recipe changes nothing beside --split, whose file decides it; leave one of them out")
-    grid = plain_grid(study)
-    check_overrides(grid, plain_grid(preset))
+    grid = study.plain_grid()
+    check_overrides(grid, preset.plain_grid())
     scenes = {"--split": study.split, "--recipe": study.base != preset.base, "--world": study.world != preset.world}
     unused = [name for name, given in scenes.items() if given and (name == "--split" or not study.rehearse)]
     if unused and not any(study.mix):
@@ -92,7 +78,7 @@ def check_training(study: Any, preset: Any) -> None:
         )
 
 
-def check_starts(study: Any) -> None:
+def check_starts(study: PhotographStudy) -> None:
     """Raise if `--from` names no checkpoint or, beside `--pretrained`, checkpoints that were trained from scratch."""
     from menagerie.models.checkpoint import scorer_config
     from menagerie.models.library.load import find_checkpoints
@@ -156,10 +142,10 @@ def fetch_weights(get: Callable[[], object], what: str, where: str, how: str) ->
         ) from error
 
 
-def report_states(study: Any) -> int:
+def report_states(study: PhotographStudy) -> int:
     """Print which sources and benchmarks of a study are complete. Returns the exit status: 1 if one isn't."""
     from menagerie.generators.sources.registry import state
-    from menagerie.studies.real_training.describe import opening_of
+    from menagerie.studies.sources.photograph_reading import opening_of
 
     there = []
     for name in dict.fromkeys(name for together in study.sources for name in split_sources(together)):

@@ -1,7 +1,6 @@
 """The split that a run is trained on, and its tests in other worlds, some with captions without textures."""
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from menagerie.generators.trained_on import chosen_images
 from menagerie.studies.runs.data import Material, SplitData, split_texts
 
 ASKED = ("swap", "replace animal", "replace relation")
-Samples = tuple[list[UInt8[np.ndarray, "h w 3"]], list[tuple[str, str]]]
 
 
 class BareTests(SplitTests):
@@ -39,7 +37,6 @@ def without_textures(scene: Scene) -> Scene:
 
 
 VALIDATION = "validation"
-SAMPLES = 5  # images of a test that a page shows
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,14 @@ class TestedSplit:
     def settings(self) -> dict[str, Any]:
         """The settings that decide the tests."""
         return {"label": self.label, **settings_of(self.split), **({"bare": True} if self.bare else {})}
+
+    def sample_swaps(self, most: int) -> list[tuple[UInt8[np.ndarray, "h w 3"], str, str]]:
+        """Return some images of swaps, evenly spaced, with a true and a false caption each; none if there are none."""
+        bench = next((bench for bench in open_photograph_tests(self).values() if len(bench.data)), None)
+        swaps = [item for item in bench.items if item.task == "swap"] if bench else []
+        chosen = [swaps[len(swaps) * (2 * k + 1) // (2 * most)] for k in range(most)] if swaps else []
+        images = bench.images([item.images[0] for item in chosen]).permute(0, 2, 3, 1).numpy() if bench else []
+        return [(image, *(text.text for text in item.texts[:2])) for image, item in zip(images, chosen, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -141,15 +146,3 @@ def open_photograph_tests(test: TestedSplit) -> dict[str, SplitTests]:
     split, kind = read_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)
     return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}
-
-
-@lru_cache(maxsize=32)  # they are the same whenever a page is written
-def sample_swaps(test: TestedSplit) -> Samples:
-    """Return some images of a test's swaps, evenly spaced, with a true and a false caption each; or none."""
-    bench = next((bench for bench in open_photograph_tests(test).values() if len(bench.data)), None)
-    swaps = [item for item in bench.items if item.task == "swap"] if bench else []
-    if not swaps:
-        return [], []
-    chosen = [swaps[len(swaps) * (2 * k + 1) // (2 * SAMPLES)] for k in range(SAMPLES)]
-    images = bench.images([item.images[0] for item in chosen]).permute(0, 2, 3, 1).numpy()
-    return list(images), [(item.texts[0].text, item.texts[1].text) for item in chosen]
