@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -18,6 +18,9 @@ from menagerie.studies.analysis.two_levels import (
     statistic_interval,
     without_interval,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHANCE = 0.5
 # Points and number of test records, by animal pair.
@@ -81,6 +84,14 @@ def accuracies(tests: Sequence[PairSums]) -> list[float]:
     """Return the accuracy of one setting with each seed."""
     shares = [np.sum(list(sums.values()), axis=0) for sums in tests]
     return [float(points / number) for points, number in shares]
+
+
+def tallies_by_seed(points: "pd.DataFrame") -> list[PairSums]:
+    """Sum up the values and the number of records of each animal pair, for each seed."""
+    return [
+        {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}
+        for _, part in points.groupby("seed")
+    ]
 
 
 def clusters_of(

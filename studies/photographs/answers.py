@@ -8,7 +8,7 @@ import pandas as pd
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, PairSums, fewest_images, image_ratio
+from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, fewest_images, image_ratio, tallies_by_seed
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
 from menagerie.studies.photographs.cells import train_recipe
@@ -226,11 +226,3 @@ def images_to_targets(ladders: Sequence[Ladder], targets: Sequence[float]) -> It
             reached = [[bool(each.value.sum() / len(each) >= target) for each in sides[one]] for one in (0, 1)]
             bounds = map(fewest_images, (scratch.images, tuned.images), reached)
             yield PhotographWorth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
-
-
-def tallies_by_seed(points: pd.DataFrame) -> list[PairSums]:
-    """Sum up the points and the number of records of each animal pair, for each seed."""
-    return [
-        {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}
-        for _, part in points.groupby("seed")
-    ]
