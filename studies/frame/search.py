@@ -23,13 +23,14 @@ from optuna.distributions import (
     IntDistribution,
     distribution_to_json,
 )
-from optuna.samplers import BaseSampler, TPESampler
+from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
 from menagerie.models.spec import Range
+from menagerie.studies.frame.adaptive import IMAGINED
 from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.differences import describe_differences
 
@@ -58,9 +59,31 @@ class TrialResult(NamedTuple):
     """Further numbers that the trial is stored with, such as that of a constraint."""
 
 
-def draw_by_tpe(seed: int, **more: Any) -> TPESampler:
+def draw_by_tpe(seed: int) -> TPESampler:
     """Return Optuna's TPE, for one or several objectives (Ozaki et al. 2020), over all parameters together."""
-    return TPESampler(seed=seed % 2**32, n_startup_trials=STARTUP, multivariate=True, constant_liar=True, **more)
+    return TPESampler(seed=seed % 2**32, n_startup_trials=STARTUP, multivariate=True, constant_liar=True)
+
+
+class GaussianProcess(GPSampler):
+    """Optuna's sampler by Gaussian processes, on one thread: more would change the last digits, and so what is
+    drawn."""
+
+    def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Any) -> dict[str, Any]:
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return super().sample_relative(study, trial, search_space)
+        finally:
+            torch.set_num_threads(threads)
+
+
+def draw_by_constraint(seed: int, constraint: Callable[[FrozenTrial], float]) -> GaussianProcess:
+    """Return the sampler for the best value among trials whose constraint is at most 0: constrained expected
+    improvement (Gardner et al. 2014)."""
+    given: Any = {"constraints_func": lambda trial: (constraint(trial),)}
+    return GaussianProcess(seed=seed % 2**32, n_startup_trials=STARTUP, **given)
 
 
 @dataclass(frozen=True)
@@ -191,7 +214,8 @@ class Search:
         mine = [other.number for other in trials if other.user_attrs[OWNER] == owner]
         place = mine.index(trial.number)
         batch, later = mine[place - place % self.at_once :], mine[place:]
-        study = optuna.create_study(directions=list(self.directions), sampler=self.sampler(trial.number))
+        sampler = RandomSampler(trial.number) if owner == IMAGINED else self.sampler(trial.number)  # a dry run is fast
+        study = optuna.create_study(directions=list(self.directions), sampler=sampler)
         for other in trials:
             if other.number not in later and other.params.keys() == self.space.keys():
                 study.add_trial(running(other) if other.number in batch else other)
