@@ -23,40 +23,31 @@ it trained. A command that is started again continues with the same trials.
 """
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import tyro
-
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
-from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.core.validation import RUNS, SEEDS, SHARE, Several
-from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis import pareto
 from menagerie.studies.frame.adaptive import raise_until_flat
+from menagerie.studies.frame.amounts import SHARE_STEP, AmountSearch, Setting
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import cell_of as plain_cell
-from menagerie.studies.frame.cells import recipe_line, training_recipe, tuned_recipes
+from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import PAPER, SMOKE
 from menagerie.studies.frame.parts import Front, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_study import SearchStudy, trial_table, trial_text, write_trials
-from menagerie.studies.frame.study import store_identity
-from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.data import FRACTIONS, SplitData, counts_of, distinct_images
+from menagerie.studies.frame.search_study import trial_table, trial_text, write_trials
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
-    from menagerie.studies.frame.search import Search, Space, TrialResult
+    from menagerie.studies.frame.search import Search, TrialResult
 
-SHARE_STEP = 0.1
 # The objectives of each search: images and accuracy, and images alone.
 DIRECTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
 TARGET_COLUMNS = ("model", "images to target", "trial", "validation", "test", "most images that missed it")
@@ -78,19 +69,6 @@ RATIOS = """How many images the first model needs for each that the other needs.
 so the true ratio is smaller; `>`: the first didn't. Intervals draw seeds and animal pairs of validation anew."""
 STATES = """`complete`: all seeds were trained; `missed`: the same, but below the target; `pruned`: it diverged. Shares
 are from 0 to 1; `front`: whether the setting is on its model's front."""
-
-
-class Setting(NamedTuple):
-    """A point of the space that is searched."""
-
-    pairs: float
-    """Fraction of the trainable animal pairs in train."""
-    hard_negatives: float
-    """Fraction of these pairs that also have their hard negatives."""
-    singles_views: int
-    """Views of each single-object scene."""
-    singles_share: float
-    """Share of a batch that shows single-object scenes."""
 
 
 class SettingRuns(NamedTuple):
@@ -135,120 +113,8 @@ class Tried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Config(SearchStudy):
+class Config(AmountSearch):
     """Sample efficiency: how little data is enough"""
-
-    searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
-
-    pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Smallest and largest fraction of the animal pairs. One value fixes it."""
-    hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Smallest and largest fraction of these pairs that have hard negatives. One value fixes it."""
-    singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
-    """Smallest and largest share of a batch that shows single animals; replaces `singles_share`."""
-    views: int = 8
-    """Views of each training scene of two animals, and the most views of a single animal; the search goes down to 1."""
-    test_pairs: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs that no setting trains on: the test."""
-    validation: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs kept for validation, by which settings are judged."""
-    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
-    """Seeds of each setting. Their mean counts. A seed decides all that is drawn."""
-    trials_at_once: Annotated[int, tyro.conf.arg(name="at-once")] = 1
-    target: Annotated[float, WHAT, FIRST] = 0.95
-    """Accuracy that the second search has to reach."""
-    budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
-    """Numbers of steps, rising from `steps`. A setting gets the next one until validation stops rising. Empty: `steps`
-    alone."""
-    patience: Annotated[int, TRAINING, RUNS] = 1
-    """Number of budgets in a row without a rise of validation (the mean over seeds) after which a setting gets no
-    larger one."""
-    rise: Annotated[float, TRAINING, SHARE] = 0.01
-    """Smallest rise that counts, as a share: 0.01 is a point."""
-
-    @classmethod
-    def growing(cls) -> frozenset[str]:
-        """The options that may get more values when a folder is continued; not seeds, which all judge a setting."""
-        return super().growing() - {"seeds"}
-
-    @property
-    def space(self) -> "Space":
-        """The space that is searched. `setting_of` rounds pairs and hard negatives to whole pairs."""
-        from optuna.distributions import FloatDistribution, IntDistribution
-
-        return {
-            "pairs": FloatDistribution(min(self.pairs), max(self.pairs), step=0.05),
-            "hard_negatives": FloatDistribution(min(self.hard_negatives), max(self.hard_negatives), step=0.25),
-            "singles_views": IntDistribution(1, self.views, log=True),
-            "singles_share": FloatDistribution(min(self.singles_shares), max(self.singles_shares), step=SHARE_STEP),
-        }
-
-    @property
-    def everything(self) -> Setting:
-        """The setting with the most data."""
-        return Setting(max(self.pairs), max(self.hard_negatives), self.views, statistics.mean(self.singles_shares))
-
-    @property
-    def least(self) -> Setting:
-        """The setting with the least data."""
-        return Setting(min(self.pairs), min(self.hard_negatives), 1, statistics.mean(self.singles_shares))
-
-    @property
-    def equal_steps(self) -> int:
-        """The largest budget that every setting gets, whatever its validation; 0 without budgets."""
-        return self.budgets[min(self.patience, len(self.budgets) - 1)] if self.budgets else 0
-
-    def recipe_of(self, setting: Setting, seed: int) -> SplitRecipe:
-        """Return the recipe of a setting's split."""
-        plain = self.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
-        return replace(plain, singles_views=setting.singles_views)
-
-    def setting_of(self, params: Mapping[str, Any]) -> Setting:
-        """Return the setting of a trial, its fractions rounded to whole pairs, so that equal data make one setting."""
-        requested = Setting(**{name: params[name] for name in Setting._fields})
-        counts = counts_of(self.recipe_of(requested, 0))
-        swapped = counts.swapped / counts.train if counts.train else 0.0
-        return requested._replace(pairs=counts.train / counts.trainable, hard_negatives=swapped)
-
-    def images_of(self, setting: Setting) -> int:
-        """Return the number of distinct training images of a setting, which is the same for all seeds."""
-        return distinct_images(self.recipe_of(setting, 0))
-
-    def training_of(self, model: str, share: float | None, steps: int = 0) -> Recipe:
-        """Return the training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the
-        steps.
-
-        Runs with a larger budget, `steps`, begin in the same way: warm-up and single-object phase keep their steps.
-        """
-        recipe = replace(training_recipe(self, model), singles_share=share)
-        if model in tuned_recipes(self):
-            warmup = round(recipe.warmup * recipe.steps / tuned_recipes(self)[model].conditions["steps"])
-            recipe = replace(recipe, warmup=warmup)
-        if not steps:
-            return recipe
-        return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
-
-    def cell_of(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
-        """Return the training run of a model in a setting, with the study's own steps or those of a budget, `steps`."""
-        recipe, share = self.recipe_of(setting, seed), setting.singles_share
-        data = SplitData(recipe, store_identity(self.store, recipe.world, self.resolution))
-        cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)
-        if cell.base is None:
-            return replace(cell, recipe=trained)
-        before = trained if model in tuned_recipes(self) else self.training_of(cell.base.model, share, steps)
-        return replace(cell, recipe=trained, base=replace(cell.base, recipe=before))
-
-    @cached_property
-    def made(self) -> dict[Any, Cell]:
-        """The cells made so far, which a plan asks for repeatedly."""
-        return {}
-
-    def arm(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Arm:
-        """Return a run of a setting."""
-        key = (model, setting, seed, steps)
-        if key not in self.made:
-            self.made[key] = self.cell_of(*key)
-        return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
 
     def judge_setting(self, known: KnownResults, model: str, setting: Setting) -> SettingRuns:
         """Judge a setting by the budget that is best on validation, of equally good ones the smallest.
@@ -261,6 +127,9 @@ class Config(SearchStudy):
 
         course = raise_until_flat(known, self.budgets or (0,), arms_of, self.patience, self.rise)
         diverged = any(map(known.has_diverged, course.arms))
+        if diverged:  # no larger budget
+            first = next(number for number, arm in enumerate(course.arms) if known.has_diverged(arm))
+            course = course._replace(arms=course.arms[: (first // self.seeds + 1) * self.seeds])
         best = len(course.means) if course.waiting or diverged else course.means.index(max(course.means))
         chosen = course.arms[best * self.seeds :][: self.seeds] or course.arms[-self.seeds :]
         validations = [score for score in map(known.score, chosen) if score is not None]
@@ -307,22 +176,20 @@ class Config(SearchStudy):
         )
 
     def searches(self) -> "list[Search]":
-        return [self.search(question, model) for question in DIRECTIONS for model in self.models]
+        return [self.search(question, model) for question, model in product(DIRECTIONS, self.models)]
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan both searches of every model."""
-        for question in DIRECTIONS:
-            for model in self.models:
-                search = self.search(question, model)
-                for _, tried in search.follow(known, self.storage, partial(self.trial_result, known, model, question)):
-                    yield from tried.arms
+        for question, model in product(DIRECTIONS, self.models):
+            judge = partial(self.trial_result, known, model, question)
+            for _, tried in self.search(question, model).follow(known, self.storage, judge):
+                yield from tried.arms
 
     def points(self, records: Records) -> list[Tried]:
-        """Return all trials, by question and model."""
+        """Return all trials with their results, by question and model."""
         return [
             self.tried(records, question, model, trial)
-            for question in DIRECTIONS
-            for model in self.models
+            for question, model in product(DIRECTIONS, self.models)
             for trial in self.search(question, model).found(records, self.storage)
         ]
 
@@ -330,9 +197,9 @@ class Config(SearchStudy):
         """Return a trial with its results."""
         setting = self.setting_of(trial.params)
         accuracy = trial.user_attrs["validation"] if trial.values else None
-        state = "complete" if trial.values else "pruned" if trial.state.is_finished() else "running"
-        if accuracy is not None and question == "target" and accuracy < self.target:
-            state = "missed"
+        missed = accuracy is not None and question == "target" and accuracy < self.target
+        ended = "missed" if missed else "complete" if trial.values else "pruned"
+        state = ended if trial.state.is_finished() else "running"
         runs = self.judge_setting(records, model, setting)
         return Tried(question, model, trial.number, state, setting, self.images_of(setting), accuracy, runs)
 
@@ -360,13 +227,14 @@ class Config(SearchStudy):
         """Return a setting's accuracy on the test, the mean over seeds."""
         return statistics.mean(pareto.accuracies(self.curve(records, [point]).tests[0]))
 
-    def fronts(self, points: Sequence[Tried]) -> dict[str, list[Tried]]:
-        """Return each model's Pareto front on validation, of the settings of the first search trained in this
-        folder."""
-        tried = {m: [p for p in points if (p.model, p.question) == (m, "front") and p.here] for m in self.models}
+    def fronts(self, points: Sequence[Tried]) -> set[tuple[str, int]]:
+        """Return model and number of the trials on each model's Pareto front on validation, of those of the first
+        search that were trained in this folder."""
+        tried = [[p for p in points if (p.model, p.question) == (m, "front") and p.here] for m in self.models]
         return {
-            model: [its[k] for k in pareto.pareto_front([p.images for p in its], [p.accuracy or 0.0 for p in its])]
-            for model, its in tried.items()
+            (model, its[k].number)
+            for model, its in zip(self.models, tried, strict=True)
+            for k in pareto.pareto_front([p.images for p in its], [p.accuracy or 0.0 for p in its])
         }
 
     def to_target(self, points: Sequence[Tried], model: str) -> tuple[pareto.Bound | None, Tried | None, int | None]:
@@ -385,19 +253,16 @@ class Config(SearchStudy):
         its own, this in words, what is compared, and the ratio's interval."""
         compared = {"at convergence" if self.budgets else "at equal steps": points}
         if self.budgets:
-            equal = self.equal_compute(records, points)
-            compared[f"at equal compute, {self.equal_steps} steps"] = equal
+            compared[f"at equal compute, {self.equal_steps} steps"] = self.equal_compute(records, points)
         for when, some in compared.items():
             need = {model: self.to_target(some, model)[0] for model in self.models}
-            curves = {
-                model: self.curve(records, its, ("validation",)) if its else None
-                for model in self.models
-                for its in [[p for p in some if p.model == model and p.here]]
-            }
+            here = {model: [p for p in some if p.model == model and p.here] for model in self.models}
             first, *others = self.models if None not in need.values() else self.models[:1]
             for other in others:
-                both = curves[first], curves[other]
-                interval = pareto.image_ratio(*both, self.target).interval if all(both) else DASH
+                interval = DASH
+                if here[first] and here[other]:
+                    both = [self.curve(records, here[model], ("validation",)) for model in (first, other)]
+                    interval = pareto.image_ratio(*both, self.target).interval
                 words = pareto.compare_bounds(first, need[first], other, need[other])
                 yield [other, pareto.bound_ratio(need[first], need[other]), words, when, interval]
 
@@ -448,7 +313,7 @@ class Config(SearchStudy):
 
     def trial_rows(self, records: Records, points: Sequence[Tried]) -> list[dict[str, Any]]:
         """Return all trials as rows of a CSV file."""
-        fronts = {(p.model, p.number) for its in self.fronts(points).values() for p in its}
+        fronts = self.fronts(points)
         return [
             {"question": p.question, "model": p.model, "trial": p.number, "state": p.state}
             | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen}
@@ -466,47 +331,6 @@ class Config(SearchStudy):
     def notes(self) -> dict[str, str]:
         """Return each model's recipe, in which the share of single-object scenes is left to the setting."""
         return {f"recipe of {m}": recipe_line(self, m, self.training_of(m, None)) for m in self.models}
-
-    def check_given(self, preset: "Config") -> None:
-        """Raise if the user sets an option that the search decides."""
-        if self.recipe.singles_share != preset.recipe.singles_share:
-            raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
-        super().check_given(preset)
-
-    def check(self) -> None:
-        """Raise if there is nothing to search, or if target, split, recipe or budgets don't suit a search."""
-        super().check()
-        if not 0.5 < self.target <= 1:
-            raise UserError(f"--target is above chance, 0.5, and at most 1; got {self.target:g}")
-        if self.split:
-            raise UserError("--split fixes the amount of data, which is searched here; give --recipe instead")
-        if not hasattr(self.recipe_given, "singles_views"):
-            raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, which is searched here")
-        self.check_budgets()
-        for name in ("test_pairs", "validation"):
-            if not getattr(self, name):
-                raise UserError(f"--{name.replace('_', '-')} must leave pairs, got 0")
-        if self.images_of(self.least) == self.images_of(self.everything):
-            raise UserError(
-                "all settings have as many images: there is nothing to search; give --pairs, --hard-negatives or "
-                "--views more than one value"
-            )
-
-    def check_budgets(self) -> None:
-        """Raise for budgets that don't rise from --steps, or whose longer runs can't continue shorter ones."""
-        if not self.budgets:
-            given = [name for name in ("patience", "rise") if getattr(self, name) != getattr(Config, name)]
-            if given:
-                raise UserError(
-                    f"--{given[0]} changes nothing without --budgets; leave it out, or give several budgets"
-                )
-            return
-        if list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] != self.recipe.steps:
-            raise UserError(f"--budgets rise from --steps, {self.recipe.steps}; got {self.budgets}")
-        if self.recipe.decay is None:
-            raise UserError(
-                "--budgets needs --decay, such as 0.2: with a cosine schedule no run can continue a shorter one"
-            )
 
 
 RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}

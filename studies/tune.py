@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
 from menagerie.envs.core.options import FIRST, MODEL, WHAT
-from menagerie.envs.core.reading import Unreadable
-from menagerie.envs.core.records import read_record, write_record
+from menagerie.envs.core.records import write_record
 from menagerie.envs.core.validation import RATE, RUNS, SHARE, Range, Several
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
@@ -318,7 +317,8 @@ class Tune(CaptionOptions, SearchStudy):
         """Write all trials, and the best recipes for `--tuned`. Raises in the end if a model has no recipe."""
         searched = self.all_searched(records)
         write_trials(records, self.trial_rows(searched))
-        self.write_best(records, {its.model: self.best_entry(its) for its in searched if its.over and its.chosen})
+        if best := {its.model: self.best_entry(its) for its in searched if its.over and its.chosen}:
+            write_record(records.out / "best.json", best, indent=1)
         lacking = [its.model for its in searched if not its.chosen]
         if lacking and all(its.over for its in searched):
             raise UserError(
@@ -337,19 +337,10 @@ class Tune(CaptionOptions, SearchStudy):
             "tuned_for": tuning_conditions(self, searched.model),
         } | ({"options": own} if own else {})
 
-    def write_best(self, records: Records, entries: Mapping[str, Row]) -> None:
-        """Write the chosen recipes, and print them if they are new."""
-        path = records.out / "best.json"
-        try:
-            before = read_record(path) if path.exists() else {}
-        except Unreadable:  # it is written anew
-            before = {}
-        if not entries or {name: before.get(name) for name in entries} == entries:
-            return
-        write_record(path, dict(entries), indent=1)
-        for model, entry in entries.items():
-            value = f"{self.judge or 'validation'} {entry['validation']:.3g}"
-            print(f"{model}: {value} with {entry['architecture']}, {entry['recipe']}")
+    def conclude(self, records: Records) -> None:
+        """Print which trials were chosen."""
+        for its in self.all_searched(records):
+            print(f"{its.model}: {self.finding(its, records)}")
 
 
 FEWER: dict[str, Any] = {"trials": 2, "trials_at_once": 1, "finalists": 1, "seeds": 2, "parameters": 100_000}

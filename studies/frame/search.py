@@ -174,21 +174,15 @@ class Search:
         that no trial can have, or fail again and again."""
         trials = study.get_trials(deepcopy=False)
         counted = [trial for trial in trials if trial.state is not TrialState.FAIL]
-        numbers = [trial.number for trial in trials]
-        ended = [trial for trial in counted if trial.state.is_finished()]
-        why = (
-            "rows of trials are missing or there twice"
-            if numbers != list(range(len(trials)))
-            else "a trial has no owner"
-            if any(OWNER not in trial.user_attrs for trial in counted)
-            else "a trial that ended has no parameters, or others"
-            if any(trial.params.keys() != self.space.keys() for trial in ended)
-            else "a value isn't a number"
-            if not all(math.isfinite(value) for trial in ended for value in trial.values or ())
-            else f"{len(trials) - len(counted)} trials failed"
-            if len(trials) - len(counted) > max(self.trials, len(counted))
-            else ""
-        )
+        ended, failed = [trial for trial in counted if trial.state.is_finished()], len(trials) - len(counted)
+        found = {
+            "rows of trials are missing or there twice": [t.number for t in trials] != list(range(len(trials))),
+            "a trial has no owner": any(OWNER not in trial.user_attrs for trial in counted),
+            "a trial that ended has no parameters, or others": any(t.params.keys() != self.space.keys() for t in ended),
+            "a value isn't a number": not all(math.isfinite(value) for trial in ended for value in trial.values or ()),
+            f"{failed} trials failed": failed > max(self.trials, len(counted)),
+        }
+        why = next((text for text, wrong in found.items() if wrong), "")
         if why:
             raise UserError(f"the storage of {self.name!r} is damaged: {why}; restore it, or choose another --study")
         return counted
@@ -251,8 +245,8 @@ class Search:
         same = len(there) == len(here) and (trial.state is TrialState.PRUNED) == bool(tried.pruned)
         if not same or not all(map(math.isclose, there, here)):
             raise UserError(
-                f"trial {trial.number} of {self.name!r} is {trial.state.name} with {there} in the storage, not with {here} as its runs: "
-                "the storage was changed; restore it, or choose another --study"
+                f"trial {trial.number} of {self.name!r} is {trial.state.name} with {there} in the storage, not "
+                f"with {here} as its runs: the storage was changed; restore it, or choose another --study"
             )
 
 

@@ -1,0 +1,194 @@
+"""Searches over how much data of which kind is trained on: their options, the settings that they allow, and the runs of
+a setting."""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+
+import tyro
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
+from menagerie.envs.core.validation import RUNS, SEEDS, SHARE, Several
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.cells import cell_of as plain_cell
+from menagerie.studies.frame.cells import training_recipe, tuned_recipes
+from menagerie.studies.frame.search_study import SearchStudy
+from menagerie.studies.frame.study import store_identity
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.data import FRACTIONS, SplitData, counts_of, distinct_images
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.search import Space
+
+SHARE_STEP = 0.1
+
+
+class Setting(NamedTuple):
+    """A point of the space that is searched."""
+
+    pairs: float
+    """Fraction of the trainable animal pairs in train."""
+    hard_negatives: float
+    """Fraction of these pairs that also have their hard negatives."""
+    singles_views: int
+    """Views of each single-object scene."""
+    singles_share: float
+    """Share of a batch that shows single-object scenes."""
+
+
+@dataclass(frozen=True)
+class AmountSearch(SearchStudy):
+    """A search over amounts of data"""
+
+    searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
+
+    pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
+    """Smallest and largest fraction of the animal pairs. One value fixes it."""
+    hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
+    """Smallest and largest fraction of these pairs that have hard negatives. One value fixes it."""
+    singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
+    """Smallest and largest share of a batch that shows single animals; replaces `singles_share`."""
+    views: int = 8
+    """Views of each training scene of two animals, and the most views of a single animal; the search goes down to 1."""
+    test_pairs: Annotated[float, DATA, SHARE] = 0.1
+    """Share of all pairs that no setting trains on: the test."""
+    validation: Annotated[float, DATA, SHARE] = 0.1
+    """Share of all pairs kept for validation, by which settings are judged."""
+    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
+    """Seeds of each setting. Their mean counts. A seed decides all that is drawn."""
+    trials_at_once: Annotated[int, tyro.conf.arg(name="at-once")] = 1
+    target: Annotated[float, WHAT, FIRST] = 0.95
+    """Accuracy that the second search has to reach."""
+    budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
+    """Numbers of steps, rising from `steps`. A setting gets the next one until validation stops rising. Empty: `steps`
+    alone."""
+    patience: Annotated[int, TRAINING, RUNS] = 1
+    """Number of budgets in a row without a rise of validation (the mean over seeds) after which a setting gets no
+    larger one."""
+    rise: Annotated[float, TRAINING, SHARE] = 0.01
+    """Smallest rise that counts, as a share: 0.01 is a point."""
+
+    @classmethod
+    def growing(cls) -> frozenset[str]:
+        """The options that may get more values when a folder is continued; not seeds, which all judge a setting."""
+        return super().growing() - {"seeds"}
+
+    @property
+    def space(self) -> "Space":
+        """The space that is searched. `setting_of` rounds pairs and hard negatives to whole pairs."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        return {
+            "pairs": FloatDistribution(min(self.pairs), max(self.pairs), step=0.05),
+            "hard_negatives": FloatDistribution(min(self.hard_negatives), max(self.hard_negatives), step=0.25),
+            "singles_views": IntDistribution(1, self.views, log=True),
+            "singles_share": FloatDistribution(min(self.singles_shares), max(self.singles_shares), step=SHARE_STEP),
+        }
+
+    @property
+    def everything(self) -> Setting:
+        """The setting with the most data."""
+        return Setting(max(self.pairs), max(self.hard_negatives), self.views, statistics.mean(self.singles_shares))
+
+    @property
+    def least(self) -> Setting:
+        """The setting with the least data."""
+        return Setting(min(self.pairs), min(self.hard_negatives), 1, statistics.mean(self.singles_shares))
+
+    @property
+    def equal_steps(self) -> int:
+        """The largest budget that every setting gets, whatever its validation; 0 without budgets."""
+        return self.budgets[min(self.patience, len(self.budgets) - 1)] if self.budgets else 0
+
+    def recipe_of(self, setting: Setting, seed: int) -> SplitRecipe:
+        """Return the recipe of a setting's split."""
+        plain = self.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
+        return replace(plain, singles_views=setting.singles_views)
+
+    def setting_of(self, params: Mapping[str, Any]) -> Setting:
+        """Return the setting of a trial, its fractions rounded to whole pairs, so that equal data make one setting."""
+        requested = Setting(**{name: params[name] for name in Setting._fields})
+        counts = counts_of(self.recipe_of(requested, 0))
+        swapped = counts.swapped / counts.train if counts.train else 0.0
+        return requested._replace(pairs=counts.train / counts.trainable, hard_negatives=swapped)
+
+    def images_of(self, setting: Setting) -> int:
+        """Return the number of distinct training images of a setting, which is the same for all seeds."""
+        return distinct_images(self.recipe_of(setting, 0))
+
+    def training_of(self, model: str, share: float | None, steps: int = 0) -> Recipe:
+        """Return the training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the
+        steps.
+
+        Runs with a larger budget, `steps`, begin in the same way: warm-up and single-object phase keep their steps.
+        """
+        recipe = replace(training_recipe(self, model), singles_share=share)
+        if model in tuned_recipes(self):
+            warmup = round(recipe.warmup * recipe.steps / tuned_recipes(self)[model].conditions["steps"])
+            recipe = replace(recipe, warmup=warmup)
+        if not steps:
+            return recipe
+        return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
+
+    def cell_of(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
+        """Return the training run of a model in a setting, with the study's own steps or those of a budget, `steps`."""
+        recipe, share = self.recipe_of(setting, seed), setting.singles_share
+        data = SplitData(recipe, store_identity(self.store, recipe.world, self.resolution))
+        cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)
+        if cell.base is None:
+            return replace(cell, recipe=trained)
+        before = trained if model in tuned_recipes(self) else self.training_of(cell.base.model, share, steps)
+        return replace(cell, recipe=trained, base=replace(cell.base, recipe=before))
+
+    @cached_property
+    def made(self) -> dict[Any, Cell]:
+        """The cells made so far, which a plan asks for repeatedly."""
+        return {}
+
+    def arm(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Arm:
+        """Return a run of a setting."""
+        key = (model, setting, seed, steps)
+        if key not in self.made:
+            self.made[key] = self.cell_of(*key)
+        return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
+
+    def check_given(self, preset: "AmountSearch") -> None:
+        """Raise if the user sets an option that the search decides."""
+        if self.recipe.singles_share != preset.recipe.singles_share:
+            raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
+        super().check_given(preset)
+
+    def check(self) -> None:
+        """Raise if there is nothing to search, or if target, split, recipe or budgets don't suit a search."""
+        super().check()
+        if not 0.5 < self.target <= 1:
+            raise UserError(f"--target is above chance, 0.5, and at most 1; got {self.target:g}")
+        if self.split:
+            raise UserError("--split fixes the amount of data, which is searched here; give --recipe instead")
+        if not hasattr(self.recipe_given, "singles_views"):
+            raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, which is searched here")
+        self.check_budgets()
+        for name in ("test_pairs", "validation"):
+            if not getattr(self, name):
+                raise UserError(f"--{name.replace('_', '-')} must leave pairs, got 0")
+        if self.images_of(self.least) == self.images_of(self.everything):
+            raise UserError(
+                "all settings have as many images: there is nothing to search; give --pairs, --hard-negatives or "
+                "--views more than one value"
+            )
+
+    def check_budgets(self) -> None:
+        """Raise for budgets that don't rise from --steps, or whose longer runs can't continue shorter ones."""
+        if not self.budgets:
+            return
+        if list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] != self.recipe.steps:
+            raise UserError(f"--budgets rise from --steps, {self.recipe.steps}; got {self.budgets}")
+        if self.recipe.decay is None:
+            raise UserError(
+                "--budgets needs --decay, such as 0.2: with a cosine schedule no run can continue a shorter one"
+            )
