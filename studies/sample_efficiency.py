@@ -10,38 +10,37 @@ Two searches with Optuna for each model, over the fraction of animal pairs in tr
 of those with hard negatives, views of the single-object scenes and their share of a batch:
 
 - the Pareto front: fewest distinct images against highest accuracy (TPE for several objectives);
-- the target: fewest images whose accuracy is at least --target, by trials near that boundary. A model that never
-  reaches it gives a lower bound.
+- the target: fewest images whose accuracy is at least --target (Gaussian processes with this constraint). A model that
+  never reaches it gives a lower bound.
 
 Settings are chosen on validation; the report's figures are from the test of unseen pairs. With --budgets, as in laptop,
 a setting gets more steps until its mean over seeds on validation stops rising, so that too few steps aren't mistaken
 for too little data. Ratios of images are reported at convergence and at equal compute, with intervals over seeds.
-Without --budgets all settings have the same steps and are judged by the median over seeds; a trial of the second search
-ends as soon as its seeds can't reach the target any more.
+Without --budgets all settings have the same steps.
 
 Commands with a folder each and one --storage share the trials, on any machine; the report of each has the settings that
 it trained. A command that is started again continues with the same trials.
 """
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import seed_of
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.adaptive import has_stopped
+from menagerie.studies.analysis import pareto
+from menagerie.studies.frame.adaptive import raise_until_flat
+from menagerie.studies.frame.amounts import SHARE_STEP, AmountSearch, Setting
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import PAPER, SMOKE
-from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.parts import Front, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_study import write_trials
-from menagerie.studies.sample_search.page import parts
-from menagerie.studies.sample_search.points import SearchTrial, Setting, SettingRuns, trial_rows
-from menagerie.studies.sample_search.settings import SampleStudy
+from menagerie.studies.frame.search_study import trial_table, trial_text, write_trials
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -49,148 +48,289 @@ if TYPE_CHECKING:
 
     from menagerie.studies.frame.search import Search, TrialResult
 
-QUESTIONS = ("front", "target")
+# The objectives of each search: images and accuracy, and images alone.
+DIRECTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
+TARGET_COLUMNS = ("model", "images to target", "trial", "validation", "test", "most images that missed it")
+DASH = "–"
+WHAT_WAS_DONE = """Training images are distinct images: each scene in a view counts once, single-object scenes included,
+however often it is seen. Each model is searched twice, {0.trials} settings each: for few images and high accuracy at
+once, and for the fewest images that reach {0.target:.0%} on validation. Settings are judged by the mean over
+{0.seeds} seeds of accuracy on validation pairs. No search has looked at the test of unseen pairs. """
+BUDGETS = """Every setting takes {0.budgets} steps, one budget after the other, until {0.patience} in a row raise its
+mean on validation by no more than {0.rise:.1%} (a setting at chance goes on to the last, the cap). It counts with the
+budget that is best on validation. All take at least {0.equal_steps} steps, by which they are compared at equal compute.
+Settings that reached the cap before validation had stopped rising: {1}."""
+FRONTS = "All settings of the first search on validation; lines: fronts; points: these settings on the test."
+TARGETS = """The fewest distinct images of any setting of both searches that reach the target on validation: enough,
+though fewer might be too. `>`: no setting reached it, and this is the most images that were tried. `test`: that
+setting's accuracy on unseen pairs, which chose nothing; if it is below the target, all this holds for validation
+alone."""
+RATIOS = """How many images the first model needs for each that the other needs. `<`: the other didn't reach the target,
+so the true ratio is smaller; `>`: the first didn't. Intervals draw seeds and animal pairs of validation anew."""
+STATES = """`complete`: all seeds were trained; `missed`: the same, but below the target; `pruned`: it diverged. Shares
+are from 0 to 1; `front`: whether the setting is on its model's front."""
+
+
+class SettingRuns(NamedTuple):
+    """The runs of a setting, and their accuracy on validation."""
+
+    arms: Sequence[Arm]
+    """All runs that are planned so far, including finished ones."""
+    chosen: Sequence[Arm]
+    """The runs by which the setting is judged: those of the best budget, or of the one that hasn't ended."""
+    validations: Sequence[float]
+    """Accuracy on validation of each chosen run that has ended."""
+    accuracy: float | None
+    """Accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
+    diverged: bool = False
+    capped: bool = False
+    """Whether validation was still rising at the largest budget."""
+
+
+class Tried(NamedTuple):
+    """A trial of one of the two searches, with its results."""
+
+    question: str
+    model: str
+    number: int
+    state: str
+    """"complete", "missed" (below the target of the second search), "pruned" (it diverged) or "running"."""
+    setting: Setting
+    images: int
+    accuracy: float | None
+    """Accuracy on validation over seeds; None for a trial without a value."""
+    runs: SettingRuns
+
+    @property
+    def here(self) -> bool:
+        """Whether all its seeds were trained in this folder."""
+        return self.runs.accuracy is not None
+
+    @property
+    def images_seen(self) -> int:
+        """Images of all steps, including those of the training that the model starts from."""
+        return self.runs.chosen[0].cell.images_seen
 
 
 @dataclass(frozen=True)
-class Config(SampleStudy):
+class Config(AmountSearch):
     """Sample efficiency: how little data is enough"""
 
-    def judge_setting(self, known: KnownResults, model: str, question: str, setting: Setting) -> SettingRuns:
-        """Return the runs of a setting and their results. Without budgets, the search for the target stops adding seeds
-        when the setting can't reach the target."""
-        if self.budgets:
-            return self.judge_best_budget(known, model, setting)
-        runs = [self.arm(model, setting, seed) for seed in range(self.seeds)]
-        if question == "front":
-            return self.score_setting(known, runs, runs)
-        for number in range(seeds_to_give_up(self), self.seeds + 1):  # until the target is out of reach
-            judged = self.score_setting(known, runs[:number], runs[:number])
-            if judged.accuracy is None or out_of_reach(self, judged.validations):
-                break
-        return judged
-
-    def score_setting(
-        self, known: KnownResults, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any
-    ) -> SettingRuns:
-        """Judge a setting by the results of `chosen`, a run for each seed. `arms` are all its runs so far."""
-        scores = [known.score(arm) for arm in chosen]
-        values = [score for score in scores if score is not None]
-        over = len(values) == len(scores)
-        diverged = any(known.has_diverged(arm) for arm in chosen)
-        accuracy = judge_accuracy(self, values) if over and not diverged else None
-        return SettingRuns(arms, chosen, values, accuracy, diverged, **more)
-
-    def judge_best_budget(self, known: KnownResults, model: str, setting: Setting) -> SettingRuns:
-        """Judge a setting by the budget that is best on validation, of equally good ones the smallest. The result also
-        has the runs at `equal_steps`, a budget of all settings.
+    def judge_setting(self, known: KnownResults, model: str, setting: Setting) -> SettingRuns:
+        """Judge a setting by the budget that is best on validation, of equally good ones the smallest.
 
         Budgets rise until the mean over seeds stops rising; the validation of a single seed is too noisy.
         """
-        arms: list[Arm] = []
-        ended: list[SettingRuns] = []
-        for steps in self.budgets:
-            now = [self.arm(model, setting, seed, steps) for seed in range(self.seeds)]
-            arms += now
-            judged = self.score_setting(known, arms, now)
-            if judged.accuracy is None:
-                return judged
-            ended.append(judged)
-            means = [each.accuracy or 0.0 for each in ended]
-            no_room = len(means) > self.patience and max(means) > 1 - self.rise
-            if stopped := no_room or has_stopped(means, self.patience, self.rise):
-                break
-        best = ended[means.index(max(means))]
-        equal = ended[self.budgets.index(self.equal_steps)].chosen
-        return best._replace(arms=arms, equal=equal, capped=not stopped)
+
+        def arms_of(steps: int) -> list[Arm]:
+            return [self.arm(model, setting, seed, steps) for seed in range(self.seeds)]
+
+        course = raise_until_flat(known, self.budgets or (0,), arms_of, self.patience, self.rise)
+        diverged = any(map(known.has_diverged, course.arms))
+        if diverged:  # no larger budget
+            first = next(number for number, arm in enumerate(course.arms) if known.has_diverged(arm))
+            course = course._replace(arms=course.arms[: (first // self.seeds + 1) * self.seeds])
+        best = len(course.means) if course.waiting or diverged else course.means.index(max(course.means))
+        chosen = course.arms[best * self.seeds :][: self.seeds] or course.arms[-self.seeds :]
+        validations = [score for score in map(known.score, chosen) if score is not None]
+        accuracy = None if course.waiting or diverged else max(course.means)
+        capped = bool(self.budgets) and not course.waiting and not course.stopped
+        return SettingRuns(course.arms, chosen, validations, accuracy, diverged, capped)
 
     def trial_result(self, known: KnownResults, model: str, question: str, trial: "FrozenTrial") -> "TrialResult":
-        """Return the result of a trial: distinct images, and accuracy on validation."""
+        """Return the result of a trial: distinct images, and accuracy on validation, which is an objective of the first
+        search and the constraint of the second."""
         from menagerie.studies.frame.search import TrialResult
 
         setting = self.setting_of(trial.params)
-        judged = self.judge_setting(known, model, question, setting)
-        labels = {"question": question, "trial": trial.number, "images": self.images_of(setting)}
-        arms = [arm._replace(labels={**labels, **arm.labels}) for arm in judged.arms]
-        if judged.diverged:
+        runs, images = self.judge_setting(known, model, setting), self.images_of(setting)
+        labels = {"question": question, "trial": trial.number, "images": images}
+        arms = [arm._replace(labels={**labels, **arm.labels}) for arm in runs.arms]
+        if runs.diverged:
             return TrialResult(arms, pruned="its loss, weights or scores aren't finite")
-        images = float(labels["images"])
-        return TrialResult(arms, None if judged.accuracy is None else (images, judged.accuracy))
+        if runs.accuracy is None:
+            return TrialResult(arms)
+        values = (float(images), runs.accuracy) if question == "front" else (float(images),)
+        return TrialResult(arms, values, attributes={"validation": runs.accuracy})
 
     def search(self, question: str, model: str) -> "Search":
         """Return one of a model's two searches. Its first trials are the same for all models: the setting of the space
-        that is nearest to all data, which says whether the target can be reached, then evenly spread settings."""
-        from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread_points, to_cube
-        from menagerie.studies.frame.search import Search
+        that is nearest to all data, which says whether the target can be reached, then random settings."""
+        from menagerie.studies.frame.search import Search, draw_by_constraint, draw_by_tpe
 
-        space, count = self.space, max(3, self.trials // 3)
-        nearest = from_cube(to_cube(self.everything._asdict(), space), space)  # rounded to a step of the ranges
+        low, values = min(self.singles_shares), self.everything._asdict()
+        values |= {"singles_share": low + round((self.everything.singles_share - low) / SHARE_STEP) * SHARE_STEP}
 
         def sampler(number: int) -> "BaseSampler":
-            seed = seed_of(self.sampler_seed, question, number)
+            seed = seed_of(self.sampler_seed, number)
             if question == "front":
-                return SpaceSampler(space, seed)
-            return BoundarySampler(
-                space, lambda params: self.images_of(self.setting_of(params)), self.target, seed_of(seed, number)
-            )
+                return draw_by_tpe(seed)
+            return draw_by_constraint(seed, lambda trial: self.target - trial.user_attrs.get("validation", 0.0))
 
         return Search(
-            *(f"{self.study or 'sample_efficiency'} {question} {model}", space, self.trials, self.trials_at_once),
-            directions=("minimize", "maximize"),
+            *(f"{self.study or 'sample_efficiency'} {question} {model}", self.space, self.trials, self.trials_at_once),
+            directions=DIRECTIONS[question],
             sampler=sampler,
-            first=[nearest, *spread_points(space, count - 1, self.sampler_seed)][:count],
+            first=[values],
             settings={"question": question} | self.decisive(model),
         )
 
     def searches(self) -> "list[Search]":
-        return [self.search(question, model) for question in QUESTIONS for model in self.models]
+        return [self.search(question, model) for question, model in product(DIRECTIONS, self.models)]
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan both searches of every model."""
-        for question in QUESTIONS:
-            for model in self.models:
-                search = self.search(question, model)
-                for _, tried in search.follow(known, self.storage, partial(self.trial_result, known, model, question)):
-                    yield from tried.arms
+        for question, model in product(DIRECTIONS, self.models):
+            judge = partial(self.trial_result, known, model, question)
+            for _, tried in self.search(question, model).follow(known, self.storage, judge):
+                yield from tried.arms
 
-    def points(self, records: Records) -> list[SearchTrial]:
-        """Return all trials, by question and model."""
+    def points(self, records: Records) -> list[Tried]:
+        """Return all trials with their results, by question and model."""
         return [
-            SearchTrial(question, model, trial, setting, self.images_of(setting), judged, records)
-            for question in QUESTIONS
-            for model in self.models
+            self.tried(records, question, model, trial)
+            for question, model in product(DIRECTIONS, self.models)
             for trial in self.search(question, model).found(records, self.storage)
-            for setting in [self.setting_of(trial.params)]
-            for judged in [self.judge_setting(records, model, question, setting)]
         ]
 
-    def page(self, records: Records) -> Iterable[Part]:
-        """Yield the results of the searches, the answer first."""
-        return parts(self, self.points(records))
+    def tried(self, records: Records, question: str, model: str, trial: "FrozenTrial") -> Tried:
+        """Return a trial with its results."""
+        setting = self.setting_of(trial.params)
+        accuracy = trial.user_attrs["validation"] if trial.values else None
+        missed = accuracy is not None and question == "target" and accuracy < self.target
+        ended = "missed" if missed else "complete" if trial.values else "pruned"
+        state = ended if trial.state.is_finished() else "running"
+        runs = self.judge_setting(records, model, setting)
+        return Tried(question, model, trial.number, state, setting, self.images_of(setting), accuracy, runs)
+
+    def equal_compute(self, records: Records, points: Sequence[Tried]) -> list[Tried]:
+        """Return the trials that were trained here as they would be with only the budget that all settings get."""
+        found = []
+        for point in points:
+            arms = [arm for arm in point.runs.arms if arm.cell.recipe.steps == self.equal_steps]
+            if point.here and arms:
+                scores = [records.score(arm) or 0.0 for arm in arms]
+                runs = point.runs._replace(chosen=arms, validations=scores)
+                found.append(point._replace(accuracy=statistics.mean(scores), runs=runs))
+        return found
+
+    def curve(self, records: Records, points: Sequence[Tried], tests: Sequence[str] = ()) -> pareto.Curve:
+        """Return settings with each seed's results on the test, or on other tests."""
+        tallies = []
+        for point in points:
+            subsets = tuple(tests or point.runs.chosen[0].cell.data.recipe.judged)
+            swaps = replace(records, arms=tuple(point.runs.chosen)).where(subset=subsets, task="swap")
+            tallies.append(pareto.tallies_by_seed(swaps.points))
+        return pareto.Curve([point.images for point in points], tallies)
+
+    def on_test(self, records: Records, point: Tried) -> float:
+        """Return a setting's accuracy on the test, the mean over seeds."""
+        return statistics.mean(pareto.accuracies(self.curve(records, [point]).tests[0]))
+
+    def fronts(self, points: Sequence[Tried]) -> set[tuple[str, int]]:
+        """Return model and number of the trials on each model's Pareto front on validation, of those of the first
+        search that were trained in this folder."""
+        tried = [[p for p in points if (p.model, p.question) == (m, "front") and p.here] for m in self.models]
+        return {
+            (model, its[k].number)
+            for model, its in zip(self.models, tried, strict=True)
+            for k in pareto.pareto_front([p.images for p in its], [p.accuracy or 0.0 for p in its])
+        }
+
+    def to_target(self, points: Sequence[Tried], model: str) -> tuple[pareto.Bound | None, Tried | None, int | None]:
+        """Return the images that a model needs to reach the target (None before any setting has ended), the setting
+        that reached it with the fewest, and the most images of one that didn't. Settings that reached it in another
+        folder are left out."""
+        ended = [point for point in points if point.model == model and point.state != "running"]
+        did = [(point, (point.accuracy or 0.0) >= self.target) for point in ended]
+        did = [(point, reached) for point, reached in did if point.here or not reached]
+        best = min((point for point, reached in did if reached), key=lambda point: point.images, default=None)
+        bound = pareto.fewest_images([p.images for p, _ in did], [reached for _, reached in did]) if did else None
+        return bound, best, max((point.images for point, reached in did if not reached), default=None)
+
+    def ratios(self, records: Records, points: Sequence[Tried]) -> Iterator[list[str]]:
+        """Yield a row for each other model, with budgets also at equal compute: its name, the first model's images by
+        its own, this in words, what is compared, and the ratio's interval."""
+        compared = {"at convergence" if self.budgets else "at equal steps": points}
+        if self.budgets:
+            compared[f"at equal compute, {self.equal_steps} steps"] = self.equal_compute(records, points)
+        for when, some in compared.items():
+            need = {model: self.to_target(some, model)[0] for model in self.models}
+            here = {model: [p for p in some if p.model == model and p.here] for model in self.models}
+            first, *others = self.models if None not in need.values() else self.models[:1]
+            for other in others:
+                interval = DASH
+                if here[first] and here[other]:
+                    both = [self.curve(records, here[model], ("validation",)) for model in (first, other)]
+                    interval = pareto.image_ratio(*both, self.target).interval
+                words = pareto.compare_bounds(first, need[first], other, need[other])
+                yield [other, pareto.bound_ratio(need[first], need[other]), words, when, interval]
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """Yield the ratios in words and the fronts; tables of both searches, the course of both, and all trials."""
+        from menagerie.studies.frame.search_figures import search_figures
+
+        points = self.points(records)
+        ratios = list(self.ratios(records, points))
+        yield from (Sentence(f"{words}, {compared}.") for _, _, words, compared, _ in ratios)
+        chosen = {arm.id for point in points if point.here for arm in point.runs.chosen}
+        tried = records.where(lambda arm: arm.id in chosen, task="swap")
+        front = tried.where(lambda arm: arm.labels["question"] == "front")
+        tests = front.where(subset=self.recipe_of(self.everything, 0).judged)
+        validation = front.where(subset="validation")
+        yield Front(*("fronts", validation, "images", ("model", "trial")), judged=tests, level=self.target, says=FRONTS)
+        yield Paragraph(self.what_was_done(points))
+        yield Rows("targets", TARGET_COLUMNS, [self.target_row(records, points, m) for m in self.models], says=TARGETS)
+        header = ["other model", f"images of {self.models[0]} / images of the other", "in words", "compared"]
+        yield Rows("ratios", [*header, "95 % interval of the ratio"], ratios, says=RATIOS)
+        if self.budgets:
+            says = "Validation by steps, a line for each setting: one that still rises at its end reached the cap."
+            every = records.where(subset="validation", task="swap")
+            yield Lines("convergence", every, "steps", colour="trial", panels=("question", "model"), says=says)
+        yield Heading("All trials", STATES)
+        yield trial_table(self.trial_rows(records, points))
+        yield Heading("Course of the searches")
+        for question, directions in DIRECTIONS.items():
+            searches = {f"{m}, {question}": self.search(question, m).found(records, self.storage) for m in self.models}
+            value = "accuracy on validation" if question == "front" else "number of images"
+            yield from search_figures(searches, value, directions, question)
+
+    def target_row(self, records: Records, points: Sequence[Tried], model: str) -> list[str]:
+        """Return what a model needs to reach the target, as texts."""
+        bound, best, missed = self.to_target(points, model)
+        shown = [best.number, best.accuracy, self.on_test(records, best)] if best else [None] * 3
+        return [model, str(bound or DASH), *map(trial_text, [*shown, missed])]
+
+    def what_was_done(self, points: Sequence[Tried]) -> str:
+        """Explain what is counted, how long each setting is trained, and which accuracy it is judged by."""
+        said = WHAT_WAS_DONE.format(self)
+        if not self.budgets:
+            return f"{said}Every model in every setting takes {self.recipe.steps} steps."
+        capped = {(p.model, tuple(arm.id for arm in p.runs.chosen)): p.runs.capped for p in points if p.here}
+        counts = {m: [its for (model, _), its in capped.items() if model == m] for m in self.models}
+        listed = ", ".join(f"{sum(its)} of {len(its)} of {model}" for model, its in counts.items() if its)
+        return said + BUDGETS.format(self, listed or "none yet")
+
+    def trial_rows(self, records: Records, points: Sequence[Tried]) -> list[dict[str, Any]]:
+        """Return all trials as rows of a CSV file."""
+        fronts = self.fronts(points)
+        return [
+            {"question": p.question, "model": p.model, "trial": p.number, "state": p.state}
+            | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen}
+            | {"validation": p.accuracy}
+            | {f"validation_{k}": dict(enumerate(p.runs.validations)).get(k) for k in range(self.seeds)}
+            | {"test": self.on_test(records, p) if p.here else None}
+            | {"front": "✓" * (p.question == "front" and (p.model, p.number) in fronts)}
+            for p in points
+        ]
 
     def export(self, records: Records) -> None:
         """Write all trials; accuracies and fractions are from 0 to 1."""
-        write_trials(records, trial_rows(self, self.points(records)))
+        write_trials(records, self.trial_rows(records, self.points(records)))
 
     def notes(self) -> dict[str, str]:
         """Return each model's recipe, in which the share of single-object scenes is left to the setting."""
         return {f"recipe of {m}": recipe_line(self, m, self.training_of(m, None)) for m in self.models}
-
-
-def judge_accuracy(study: Config, values: Sequence[float]) -> float:
-    """Return the accuracy by which a setting is judged: the median over seeds, which one lucky seed of three doesn't
-    move. With budgets it's the mean, which has an interval for new seeds."""
-    return float((statistics.mean if study.budgets else statistics.median)(values))
-
-
-def out_of_reach(study: Config, values: Sequence[float]) -> bool:
-    """Whether a setting will miss the target, whatever the remaining seeds reach."""
-    return judge_accuracy(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
-
-
-def seeds_to_give_up(study: Config) -> int:
-    """Return the smallest number of seeds after which a setting may be out of reach of the target."""
-    return next((n for n in range(1, study.seeds) if out_of_reach(study, [0.0] * n)), study.seeds)
 
 
 RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}

@@ -16,43 +16,32 @@ results, not on workers or interruptions. Each model has its own search, so that
 --models. For another space or objective write `class Mine(Tune)` in a file of yours (docs/extending.md).
 """
 
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
 from menagerie.envs.core.options import FIRST, MODEL, WHAT
+from menagerie.envs.core.records import write_record
 from menagerie.envs.core.validation import RATE, RUNS, SHARE, Range, Several
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import cell_of
+from menagerie.studies.frame.cells import SEARCHED, cell_of, tuning_conditions
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import model_size
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import CaptionOptions
-from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_study import SearchStudy, write_trials
-from menagerie.studies.pages.tune import (
-    OWN,
-    Searched,
-    best_entry,
-    best_trials,
-    own_options,
-    parts,
-    search_rows,
-    write_best,
-)
+from menagerie.studies.frame.search_study import SearchStudy, trial_table, trial_text, write_trials
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
-    from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
     from menagerie.studies.frame.search import Search, TrialResult
@@ -62,6 +51,47 @@ Row = dict[str, Any]
 # Shares of the steps that are the single-object phase.
 PHASES = (0.0, 0.25, 0.5)
 PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # further settings of a run that may be searched
+# Prefix of a model's own options, whose names may be those of fields of the recipe.
+OWN = "option "
+WHAT_WAS_DONE = """Every model had {trials} trials over the same space of recipes, and over its own options if it has
+any, on the same split and for the same number of steps. A trial is a training run with one seed, judged by {judge}. As
+the best of many trials is partly luck, each model's best ones were repeated with further seeds; the best mean over
+{seeds} seeds (`repeated`) is chosen. An interval is for these pairs and seeds, and doesn't account for the luck of
+choosing the best. `best.json` has the recipes as `--tuned` reads them, `trials.csv` all trials."""
+ON_VALIDATION = "accuracy on validation pairs, which no run trains on or tests (from 0 to 1; chance is 0.5)"
+
+
+class Searched(NamedTuple):
+    """The state of a model's search so far."""
+
+    model: str
+    trials: "Sequence[FrozenTrial]"
+    finals: Mapping[int, Sequence[Arm]]
+    """The runs of each repeated trial, one a seed, by number."""
+    means: Mapping[int, float | None]
+    """The mean over seeds of each repeated trial; None while it isn't known, or if a seed diverged."""
+    failures: Mapping[int, str]
+    """Why trials that ended have no value, by number."""
+    elsewhere: int
+    """Number of trials that other commands are running."""
+    over: bool
+    """Whether all runs have ended."""
+
+    @property
+    def chosen(self) -> "tuple[FrozenTrial, float] | None":
+        """The trial with the best mean, of equal ones the first, and that mean; None without any."""
+        known = [(trial, mean) for trial in self.trials if (mean := self.means.get(trial.number)) is not None]
+        return max(known, key=lambda both: both[1], default=None)
+
+
+def own_options(params: Params) -> Row:
+    """Return the model's own options among the parameters of a trial."""
+    return {name.removeprefix(OWN): value for name, value in params.items() if name.startswith(OWN)}
+
+
+def best_trials(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
+    """Return up to `number` of the trials that have a value, the best first."""
+    return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
 
 
 @dataclass(frozen=True)
@@ -96,7 +126,7 @@ class Tune(CaptionOptions, SearchStudy):
         begin with "option "."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-        from menagerie.studies.frame.sampling import distribution
+        from menagerie.studies.frame.search import distribution
 
         rates, shares = self.learning_rates, self.singles_shares
         shared = {
@@ -125,7 +155,7 @@ class Tune(CaptionOptions, SearchStudy):
     def first_point(self, model: str) -> Row:
         """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
         values."""
-        from menagerie.studies.frame.sampling import can_have
+        from menagerie.studies.frame.search import can_have
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
         options = asdict(self.scorers.config(model))
@@ -133,20 +163,14 @@ class Tune(CaptionOptions, SearchStudy):
         return {n: given[n] for n, values in self.space(model).items() if n in given and can_have(values, given[n])}
 
     def search(self, model: str) -> "Search":
-        """Return a model's search: the study's own values, then evenly spread points, then TPE."""
-        from menagerie.studies.frame.sampling import SpaceSampler, spread_points
-        from menagerie.studies.frame.search import Search
-
-        space = self.space(model)
-        points = spread_points(space, max(4, self.trials // 3, self.trials_at_once), self.sampler_seed)
-
-        def sampler(number: int) -> "BaseSampler":
-            return SpaceSampler(space, seed_of(self.sampler_seed, number))
+        """Return a model's search: the study's own values, then random points, then TPE; random draws are the same for
+        all models."""
+        from menagerie.studies.frame.search import Search, draw_by_tpe
 
         return Search(
-            *(f"{self.study or 'tune'} search {model}", space, self.trials, self.trials_at_once),
-            sampler=sampler,
-            first=[points[0] | self.first_point(model), *points[1:]],
+            *(f"{self.study or 'tune'} search {model}", self.space(model), self.trials, self.trials_at_once),
+            sampler=lambda number: draw_by_tpe(seed_of(self.sampler_seed, number)),
+            first=[self.first_point(model)],
             settings=self.decisive(model),
         )
 
@@ -221,46 +245,102 @@ class Tune(CaptionOptions, SearchStudy):
         return [self.searched_of(model, records) for model in self.models]
 
     def searched_of(self, model: str, records: Records) -> Searched:
-        """Return the results of a model's search so far. A mean is None until all seeds have ended, and if one
-        diverged."""
+        """Return the results of a model's search so far."""
         from menagerie.studies.frame.search import running_elsewhere
 
         search = self.search(model)
         trials = search.found(records, self.storage)
         best = best_trials(trials, self.finalists) if search.over(trials) else []
-        runs = {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
+        finals = {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
+        ended = [trial for trial in trials if trial.state.is_finished() and not trial.values]
         return Searched(
-            *(model, trials, {number: self.mean(arms, records) for number, arms in runs.items()}),
-            failures={t.number: self.trial_result(records, model, t).pruned for t in trials if t.state.is_finished()},
+            *(model, trials, finals, {number: self.mean(arms, records) for number, arms in finals.items()}),
+            failures={t.number: self.trial_result(records, model, t).pruned or "it ran elsewhere" for t in ended},
             elsewhere=len(running_elsewhere(trials, records.owner)),
-            over=search.over(trials) and all(records.over(arm) for arms in runs.values() for arm in arms),
-            records={number: replace(records, arms=tuple(arms)) for number, arms in runs.items()},
+            over=search.over(trials) and all(records.over(arm) for arms in finals.values() for arm in arms),
         )
 
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
         """Return the mean over all seeds; None until all have ended, and if one diverged."""
         values = [None if records.has_diverged(arm) else self.objective(records, [arm]) for arm in arms]
-        known = [value for value in values if value is not None]
-        return statistics.mean(known) if len(known) == len(values) else None
+        return None if None in values else sum(value for value in values if value is not None) / len(values)
 
-    def page(self, records: Records) -> Iterable[Part]:
+    def page(self, records: Records) -> Iterator[Part]:
         """Yield each model's recipe, its progress over trials, and all trials."""
-        return parts(self.all_searched(records), self.seeds, self.judge)
+        from menagerie.studies.frame.search_figures import history, search_figures
+
+        searched, judge = self.all_searched(records), self.judge or ON_VALIDATION
+        yield from (Sentence(f"{its.model}: {self.finding(its, records)}.") for its in searched)
+        yield history({its.model: its.trials for its in searched}, judge.partition(" pairs,")[0])
+        yield Paragraph(WHAT_WAS_DONE.format(trials=self.trials, seeds=self.seeds, judge=judge))
+        known = {"architecture", *SEARCHED}
+        names = {name for its in searched for trial in its.trials for name in trial.params if not name.startswith(OWN)}
+        if further := sorted(names - known):
+            yield Paragraph(f"`--tuned` takes no {', '.join(further)} from `best.json`: give these as options.")
+        if failed := {f"{its.model}, trial {n}": why for its in searched for n, why in its.failures.items()}:
+            yield Heading("Why trials failed")
+            yield Facts(failed)
+        yield Heading("All trials")
+        yield trial_table(self.trial_rows(searched))
+        yield Heading("What was tried")
+        yield from search_figures({its.model: its.trials for its in searched}, judge.partition(" pairs,")[0])
+
+    def finding(self, its: Searched, records: Records) -> str:
+        """Say which trial was chosen for a model, or why none was yet."""
+        if not (its.chosen and its.over):
+            elsewhere = f"{its.elsewhere} of its trials run elsewhere; start this command again when they have ended"
+            return elsewhere if its.elsewhere else "every trial failed" if its.over else "none is chosen yet"
+        trial, mean = its.chosen
+        named = ", ".join(f"{name.removeprefix(OWN)} {trial_text(value)}" for name, value in trial.params.items())
+        finals = replace(records, arms=tuple(its.finals[trial.number])).where(subset="validation", task="swap")
+        estimate = next(iter(finals.estimates("model").values()), None) if not self.judge else None
+        value = f"{self.judge} {mean:.3g}" if self.judge else f"{estimate or f'{100 * mean:.1f}'} % of validation"
+        how = "is best" if len(its.means) > 1 else "alone was repeated"
+        return f"trial {trial.number} {how}, with {value} over {self.seeds} seeds. It has {named}"
+
+    def trial_rows(self, searched: Sequence[Searched]) -> list[Row]:
+        """Return a row for each trial; "repeated" is its mean over seeds, if it was repeated. Rows have the same
+        columns, without that of own options if no model has any."""
+        rows = [
+            {"model": its.model, "trial": trial.number, self.judge or "validation": (trial.values or [None])[0]}
+            | {"repeated": its.means.get(trial.number)}
+            | {name: value for name, value in trial.params.items() if not name.startswith(OWN)}
+            | {"options": own_options(trial.params)}
+            for its in searched
+            for trial in its.trials
+        ]
+        names = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "options"]
+        names += ["options"] * any(row["options"] for row in rows)
+        return [{name: row.get(name) for name in names} for row in rows]
 
     def export(self, records: Records) -> None:
         """Write all trials, and the best recipes for `--tuned`. Raises in the end if a model has no recipe."""
         searched = self.all_searched(records)
-        rows = search_rows(searched)
-        if self.judge:
-            rows = [
-                {self.judge if name == "validation" else name: value for name, value in row.items()} for row in rows
-            ]
-        write_trials(records, rows)
-        entries = {its.model: best_entry(self, its) for its in searched if its.over and its.chosen}
-        write_best(records.out / "best.json", entries, self.judge)
-        if all(its.over for its in searched) and len(entries) < len(searched):
-            lacking = ", ".join(its.model for its in searched if its.model not in entries)
-            raise UserError(f"every trial of {lacking} failed; {records.out / 'report.html'} has the reasons")
+        write_trials(records, self.trial_rows(searched))
+        if best := {its.model: self.best_entry(its) for its in searched if its.over and its.chosen}:
+            write_record(records.out / "best.json", best, indent=1)
+        lacking = [its.model for its in searched if not its.chosen]
+        if lacking and all(its.over for its in searched):
+            raise UserError(
+                f"every trial of {', '.join(lacking)} failed; {records.out / 'report.html'} has the reasons"
+            )
+
+    def best_entry(self, searched: Searched) -> Row:
+        """Return the recipe chosen for a model, with the conditions of the search, as `--tuned` reads it."""
+        assert searched.chosen
+        trial, mean = searched.chosen
+        own, recipe = own_options(trial.params), asdict(self.recipe)
+        return {
+            "validation": mean,
+            "architecture": trial.params.get("architecture", self.architecture),
+            "recipe": recipe | {name: value for name, value in trial.params.items() if name in recipe},
+            "tuned_for": tuning_conditions(self, searched.model),
+        } | ({"options": own} if own else {})
+
+    def conclude(self, records: Records) -> None:
+        """Print which trials were chosen."""
+        for its in self.all_searched(records):
+            print(f"{its.model}: {self.finding(its, records)}")
 
 
 FEWER: dict[str, Any] = {"trials": 2, "trials_at_once": 1, "finalists": 1, "seeds": 2, "parameters": 100_000}

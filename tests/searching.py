@@ -19,7 +19,6 @@ from typing import Any
 from optuna.distributions import FloatDistribution
 
 from menagerie.envs.core.files import write_text
-from menagerie.studies.frame.sampling import SpaceSampler
 from menagerie.studies.frame.search import Search, TrialResult
 
 SPACE = {"x": FloatDistribution(0, 1), "rate": FloatDistribution(1e-4, 1, log=True)}
@@ -28,7 +27,7 @@ TRIALS, SEEDS = 12, 2
 
 def cheap(trials: int = TRIALS, at_once: int = 2, **more: Any) -> Search:
     """Make a search of two parameters."""
-    return Search("cheap", SPACE, trials, at_once, sampler=lambda number: SpaceSampler(SPACE, number), **more)
+    return Search("cheap", SPACE, trials, at_once, **more)
 
 
 class Runs:

@@ -1,38 +1,23 @@
-"""Pareto fronts: dominance, hypervolumes, numbers of images to a target and their ratios. Reads no files."""
+"""Pareto fronts, numbers of images to a target and their ratios. Reads no files."""
 
 import math
 from collections.abc import Sequence
-from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
 from menagerie.studies.analysis.two_levels import (
     CONFIDENCE,
-    Means,
-    Statistic,
-    accuracy_intervals,
     has_interval,
     resampled_means,
-    statistic_interval,
-    without_interval,
 )
 
-CHANCE = 0.5
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Points and number of test records, by animal pair.
 PairSums = dict[str, list[int | float]]
-
-
-class Axis(NamedTuple):
-    """The axis of distinct images, from the fewest to the most in the search space."""
-
-    least: int
-    most: int
-
-    def saved_share(self, images: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """Return the position of `images` on a logarithmic axis: 0 for the most images, 1 for the fewest."""
-        return 1 - np.log(images / self.least) / math.log(self.most / self.least)
 
 
 class Bound(NamedTuple):
@@ -57,19 +42,6 @@ def pareto_front(images: Sequence[int | float], accuracy: Sequence[float]) -> li
     return kept
 
 
-def hypervolume(
-    images: Float64[np.ndarray, " n"], accuracy: Float64[np.ndarray, "... n"], axis: Axis
-) -> Float64[np.ndarray, "..."]:
-    """Return the share of the plane that the settings dominate. The reference point (0) is the most images and chance;
-    1 is 100 % with the fewest images. The axis of images is logarithmic."""
-    order = np.argsort(images, kind="stable")
-    saved = np.clip(axis.saved_share(images[order]), 0, 1)
-    heights = np.clip((accuracy[..., order] - CHANCE) / (1 - CHANCE), 0, 1)
-    best = np.maximum.accumulate(heights, axis=-1)  # more images never make it worse
-    widths = saved - np.append(saved[1:], 0.0)
-    return np.asarray((best * widths).sum(-1))
-
-
 class Curve(NamedTuple):
     """The chosen settings of one model: their numbers of images, and for each setting its `PairSums` with each seed."""
 
@@ -83,6 +55,14 @@ def accuracies(tests: Sequence[PairSums]) -> list[float]:
     return [float(points / number) for points, number in shares]
 
 
+def tallies_by_seed(points: "pd.DataFrame") -> list[PairSums]:
+    """Sum up the values and the number of records of each animal pair, for each seed."""
+    return [
+        {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}
+        for _, part in points.groupby("seed")
+    ]
+
+
 def clusters_of(
     curves: Sequence[Curve],
 ) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int], list[str]]:
@@ -92,54 +72,6 @@ def clusters_of(
     columns = [[tests[seed][pair] for seed, pair in keys] for curve in curves for tests in curve.tests]
     table = np.array(columns, np.float64)
     return table[..., 0].T, table[..., 1].T, [seed for seed, _ in keys], [pair for _, pair in keys]
-
-
-class Volume(NamedTuple):
-    """A hypervolume, or a difference of two, with its interval. The bounds are NaN for a test of fewer than `FEWEST`
-    animal pairs, and for two seeds."""
-
-    value: float
-    low: float
-    high: float
-    pairs: int
-    """The number of different animal pairs in the test."""
-
-    @property
-    def interval(self) -> str:
-        return without_interval(self.low, self.high, self.pairs) or f"{self.low:.3f} to {self.high:.3f}"
-
-
-def volumes(curves: dict[str, Curve], axis: Axis) -> dict[str, Volume]:
-    """Return the hypervolume of each model's chosen settings on the test, averaged over seeds, and its difference from
-    the first model's.
-
-    The intervals are for new seeds with these settings. A setting whose own interval includes chance counts as at
-    chance, so that a model at chance has no hypervolume, even if its best setting was lucky.
-    """
-    table = clusters_of(list(curves.values()))
-    whole, pairs = (table[0].sum(0) / table[1].sum(0))[None], len({*table[3]})
-    above, start = ~(accuracy_intervals(*table)[0] <= CHANCE), 0
-    alone: dict[str, Statistic] = {}
-    for model, curve in curves.items():
-        columns = slice(start, start := start + len(curve.images))
-        alone[model] = partial(volume_of, np.array(curve.images, np.float64), above, columns, axis)
-    first, *others = curves
-    gaps = {f"{model} − {first}": partial(subtract, alone[model], alone[first]) for model in others}
-    return {
-        name: Volume(float(its(whole)[0]), *statistic_interval(its, *table), pairs)
-        for name, its in (alone | gaps).items()
-    }
-
-
-def volume_of(
-    images: Float64[np.ndarray, " n"], above: Bool[np.ndarray, " v"], columns: slice, axis: Axis, means: Means
-) -> Float64[np.ndarray, " r"]:
-    """Return the hypervolumes of the settings at some columns; those that aren't `above` chance count as at chance."""
-    return hypervolume(images, np.where(above, means, CHANCE)[:, columns], axis)
-
-
-def subtract(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " rows"]:
-    return one(means) - other(means)
 
 
 def fewest_images(images: Sequence[int], reached: Sequence[bool]) -> Bound:

@@ -15,6 +15,8 @@ from menagerie.studies.runs.cell import Start
 
 Choice = TypeVar("Choice")
 
+IMAGINED = "imagined"
+"""The owner of trials in a dry run."""
 BEGUN = 0.6
 """Accuracy on validation below which a model is about at chance."""
 
@@ -105,7 +107,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
 class InventedResults(KnownResults):
     """Invented results, in which accuracy rises with every step: then an adaptive plan trains the most arms."""
 
-    owner = "imagined"
+    owner = IMAGINED
 
     def __init__(self) -> None:
         self.ended: set[str] = set()

@@ -1,40 +1,50 @@
 """Searches with Optuna over the arms of a study. Only the command draws trials and reports results to Optuna, not the
 training runs.
 
-A search is part of a plan. Its trials are an Optuna study, in any storage that Optuna opens; their results are read
-from the cells. A trial is written twice: as running, with all its parameters, and when it has ended. A batch of trials
-is drawn from the results of earlier batches only. So the trials don't depend on the number of workers, nor on where
-the command was stopped.
-
-Machines that share a storage draw trials of their own, which have the owner's name as an attribute. Two machines may
-draw at the same instant. For a file, a lock prevents that. For other storages each trial records the number for which
-it was drawn; if another machine took that number, the trial doesn't count: its owner marks it as failed and draws
-another. So a search ends with exactly its number of trials.
+A search is part of a plan. Its trials are an Optuna study in one of Optuna's storages; their results are read from the
+cells. A trial is created as running, with the name of the folder (its owner) that trains it, and gets its number from
+Optuna. Its parameters depend only on this number and on the trials that ended before its batch. So trials don't depend
+on the number of workers, nor on where a command was stopped: a trial without parameters gets the same ones when its
+command is started again. Machines that share a storage create trials of their own. If two create the last one at the
+same instant, the second is marked as failed and doesn't count.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import optuna
-from optuna.distributions import BaseDistribution, distribution_to_json
-from optuna.exceptions import ExperimentalWarning
-from optuna.samplers import BaseSampler, TPESampler
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    distribution_to_json,
+)
+from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
+from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
-from menagerie.studies.frame.storage import hold_storage, open_storage
+from menagerie.models.spec import Range
+from menagerie.studies.frame.adaptive import IMAGINED
+from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.differences import describe_differences
 
 if TYPE_CHECKING:
-    from menagerie.studies.frame.study import Arm, KnownResults
+    from menagerie.studies.frame.arm import Arm, KnownResults
 
+Space = Mapping[str, BaseDistribution]
 Params = Mapping[str, Any]
-# Attributes of a trial: its owner, the number for which it was drawn, and its position among the first points.
-OWNER, NUMBER, FIRST = "owner", "number", "first point"
-SETTINGS = "settings"  # attribute of a search
+OWNER, SETTINGS = "owner", "settings"  # attributes of a trial and of a search
+STARTUP = 3  # trials of a search that are drawn at random, the first ones given among them
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)  # it would log every trial
+warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # options of samplers may change
+warnings.filterwarnings("ignore", ".*constraints_func", FutureWarning)  # what takes its place is new in Optuna 5
 
 
 class TrialResult(NamedTuple):
@@ -45,6 +55,35 @@ class TrialResult(NamedTuple):
     """The values of the objectives; None until its arms have ended, and if it is pruned."""
     pruned: str = ""
     """Why the trial will never have values; empty if it may have some."""
+    attributes: Mapping[str, float] = {}
+    """Further numbers that the trial is stored with, such as that of a constraint."""
+
+
+def draw_by_tpe(seed: int) -> TPESampler:
+    """Return Optuna's TPE, for one or several objectives (Ozaki et al. 2020), over all parameters together."""
+    return TPESampler(seed=seed % 2**32, n_startup_trials=STARTUP, multivariate=True, constant_liar=True)
+
+
+class GaussianProcess(GPSampler):
+    """Optuna's sampler by Gaussian processes, on one thread: more would change the last digits, and so what is
+    drawn."""
+
+    def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Any) -> dict[str, Any]:
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return super().sample_relative(study, trial, search_space)
+        finally:
+            torch.set_num_threads(threads)
+
+
+def draw_by_constraint(seed: int, constraint: Callable[[FrozenTrial], float]) -> GaussianProcess:
+    """Return the sampler for the best value among trials whose constraint is at most 0: constrained expected
+    improvement (Gardner et al. 2014)."""
+    given: Any = {"constraints_func": lambda trial: (constraint(trial),)}
+    return GaussianProcess(seed=seed % 2**32, n_startup_trials=STARTUP, **given)
 
 
 @dataclass(frozen=True)
@@ -52,86 +91,77 @@ class Search:
     """An Optuna study: its space, its sampler and its number of trials."""
 
     name: str
-    space: Mapping[str, BaseDistribution]
+    space: Space
     trials: int
     at_once: int = 1
-    """Number of trials in an owner's batch. A batch is drawn when the owner's batch before it has ended."""
+    """Number of trials in an owner's batch. A batch is created when the owner's batch before it has ended."""
     directions: tuple[str, ...] = ("maximize",)
-    sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
-    """Makes the sampler for the trial with a given number; its draw depends on this number and on earlier batches."""
+    sampler: Callable[[int], BaseSampler] = draw_by_tpe
+    """Makes the sampler of the trial with a given number."""
     first: Sequence[Params] = ()
-    """Parameters of the first trials, which the sampler doesn't draw."""
+    """Parameters of the first trials, all or some of them; the sampler draws the others."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings that decide results. A study in the storage with other settings is refused."""
 
     def follow(
-        self, known: "KnownResults", storage: str, judge: Callable[[FrozenTrial], TrialResult]
+        self, known: "KnownResults", given: str, judge: Callable[[FrozenTrial], TrialResult]
     ) -> list[tuple[FrozenTrial, TrialResult]]:
-        """Write the results of trials that have ended, draw the trials that are due, and return all trials with their
+        """Write the results of trials that have ended, create the trials that are due, and return all trials with their
         results.
 
-        `storage` is as the user gave it. This is the only part of a plan that writes; called again before a run has
-        ended, it writes nothing. `judge` returns a trial's result from its parameters and what is known. Trials of
-        other owners have no arms, unless all their runs are here too.
+        `given` is the storage as the user gave it. This is the only part of a plan that writes; called again before a
+        run has ended, it writes nothing. `judge` returns a trial's result from its parameters and what is known. Trials
+        of other owners have no arms, unless all their runs are here too. Raises `UserError` for a storage that fails,
+        that has other settings, or whose values aren't those of the runs.
         """
-        judged: dict[int, TrialResult] = {}
+        place = known.storage(given)
+        while True:
+            with opened(place) as storage:
+                study = self.study(storage)
+                trials = self.draw_missing(study, storage, known.owner)
+            judged = [(trial, judge(trial)) for trial in trials if trial.params.keys() == self.space.keys()]
+            with opened(place) as storage:
+                told = sum(self.tell(study, storage, *each) for each in judged if is_running_of(each[0], known.owner))
+                if not told and not self.create_due(study, trials, known.owner):
+                    break
+        for trial, tried in judged:
+            self.check_values(trial, tried)
+        return [(trial, result_here(trial, tried, known.owner)) for trial, tried in judged]
 
-        def tried(trial: FrozenTrial) -> TrialResult:
-            return judged.get(trial.number) or judged.setdefault(trial.number, judge(trial))
-
-        optuna.logging.set_verbosity(optuna.logging.ERROR)  # it would log every trial
-        warnings.simplefilter("ignore", ExperimentalWarning)  # options of samplers may change
-        place = known.storage(storage)
-        with hold_storage(place):
-            study, drawn = self.study(open_storage(place)), True
-            while drawn:
-                for trial in counting_trials(study):
-                    if trial.user_attrs[OWNER] == known.owner and not trial.state.is_finished():
-                        values, pruned = tried(trial)[1:]
-                        if values is not None or pruned:
-                            state = TrialState.PRUNED if pruned else TrialState.COMPLETE
-                            study.tell(trial.number, None if pruned else list(values), state, skip_if_finished=True)
-                drawn = self.draw_due(study, known.owner)
-            return [(trial, result_here(trial, tried(trial), known.owner)) for trial in counting_trials(study)]
-
-    def found(self, known: "KnownResults", storage: str) -> list[FrozenTrial]:
+    def found(self, known: "KnownResults", given: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
-        try:
-            return counting_trials(
-                optuna.load_study(study_name=self.name, storage=open_storage(known.storage(storage)))
-            )
-        except KeyError:
-            return []
+        with opened(known.storage(given)) as storage:
+            if self.name not in {study.study_name for study in storage.get_all_studies()}:
+                return []
+            trials = self.counting(optuna.load_study(study_name=self.name, storage=storage))
+        return [trial for trial in trials[: self.trials] if trial.params.keys() == self.space.keys()]
 
     def over(self, trials: Sequence[FrozenTrial]) -> bool:
         """Whether all trials of the search have ended, on whatever machine."""
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
-    def abandon(self, known: "KnownResults", storage: str) -> int:
-        """Mark all running trials of other owners (folders) as failed, even if their commands still run; returns their
-        number. The next command replaces them by new trials; one of the `first` parameters is repeated."""
-        place = known.storage(storage)
-        with hold_storage(place):
-            study = self.study(open_storage(place))
-            left = running_elsewhere(counting_trials(study), known.owner)
+    def take_over(self, known: "KnownResults", given: str) -> int:
+        """Make this folder the owner of all running trials of others, even if their commands still run; returns their
+        number."""
+        with opened(known.storage(given)) as storage:
+            trials = self.counting(self.study(storage))
+            left = [t for t in trials if not t.state.is_finished() and t.user_attrs[OWNER] != known.owner]
             for trial in left:
-                study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+                storage.set_trial_user_attr(trial._trial_id, OWNER, known.owner)
         return len(left)
 
-    def study(self, storage: optuna.storages.BaseStorage) -> optuna.Study:
+    def study(self, storage: BaseStorage) -> optuna.Study:
         """Open the search in a storage, and create it if it isn't there. Raises if it has other settings there."""
+        place: Any = {"study_name": self.name, "storage": storage, "sampler": self.sampler(0)}
         try:
-            study = optuna.load_study(study_name=self.name, storage=storage)
+            study = optuna.load_study(**place)
         except KeyError:
-            study = optuna.create_study(
-                study_name=self.name, storage=storage, directions=list(self.directions), load_if_exists=True
-            )
+            study = optuna.create_study(**place, directions=list(self.directions), load_if_exists=True)
         space = {name: distribution_to_json(values) for name, values in self.space.items()}
-        wanted = json_value(dict(self.settings) | {"trials": self.trials, "at once": self.at_once, "space": space})
+        wanted = json_value(dict(self.settings) | {"at once": self.at_once, "space": space})
         if SETTINGS not in study.user_attrs and not study.get_trials(deepcopy=False):
             study.set_user_attr(SETTINGS, wanted)
-        there = study.user_attrs.get(SETTINGS)
-        if there is None:
+        if (there := study.user_attrs.get(SETTINGS)) is None:
             raise UserError(f"the storage has a study {self.name!r} of another program; choose another --study")
         if listed := describe_differences(there, wanted):
             raise UserError(
@@ -139,64 +169,94 @@ class Search:
             )
         return study
 
-    def draw_due(self, study: optuna.Study, owner: str) -> bool:
-        """Draw and write the trials that are due, one after the other; returns whether there were any. Trials of this
-        owner that got another number than they were drawn for are marked as failed."""
-        drawn = False
-        while True:
-            there = study.get_trials(deepcopy=False)
-            for trial in there:
-                if (
-                    trial.state is TrialState.RUNNING
-                    and trial.user_attrs.get(OWNER) == owner
-                    and not counts_in_search(trial)
-                ):
-                    study.tell(trial.number, state=TrialState.FAIL)
-            if not self.is_due(counting_trials(study), owner):
-                return drawn
-            study.add_trial(self.next_trial(there, owner))
-            drawn = True
+    def counting(self, study: optuna.Study) -> list[FrozenTrial]:
+        """Return the trials that didn't fail, by number. Raises for a storage in which trials are missing, have values
+        that no trial can have, or fail again and again."""
+        trials = study.get_trials(deepcopy=False)
+        counted = [trial for trial in trials if trial.state is not TrialState.FAIL]
+        ended, failed = [trial for trial in counted if trial.state.is_finished()], len(trials) - len(counted)
+        found = {
+            "rows of trials are missing or there twice": [t.number for t in trials] != list(range(len(trials))),
+            "a trial has no owner": any(OWNER not in trial.user_attrs for trial in counted),
+            "a trial that ended has no parameters, or others": any(t.params.keys() != self.space.keys() for t in ended),
+            "a value isn't a number": not all(math.isfinite(value) for trial in ended for value in trial.values or ()),
+            f"{failed} trials failed": failed > max(self.trials, len(counted)),
+        }
+        why = next((text for text, wrong in found.items() if wrong), "")
+        if why:
+            raise UserError(f"the storage of {self.name!r} is damaged: {why}; restore it, or choose another --study")
+        return counted
 
-    def is_due(self, trials: Sequence[FrozenTrial], owner: str) -> bool:
-        """Whether to draw a trial: the search has trials left, and the owner's batch isn't full or has ended."""
-        mine = [trial for trial in trials if trial.user_attrs[OWNER] == owner]
-        ended = all(trial.state.is_finished() for trial in mine)
-        return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
+    def draw_missing(self, study: optuna.Study, storage: BaseStorage, owner: str) -> list[FrozenTrial]:
+        """Write the parameters of the owner's trials that have none yet; returns all trials of the search. Trials above
+        its number are marked as failed: others had created the last ones at the same instant."""
+        trials = self.counting(study)
+        for trial in trials[self.trials :]:
+            if is_running_of(trial, owner):
+                study.tell(trial.number, state=TrialState.FAIL)
+        trials = trials[: self.trials]
+        lacking = [t for t in trials if is_running_of(t, owner) and t.params.keys() != self.space.keys()]
+        for trial in lacking:
+            for name, value in self.draw(trial, self.counting(study), owner).items():
+                values = self.space[name]
+                storage.set_trial_param(trial._trial_id, name, values.to_internal_repr(value), values)
+        return self.counting(study)[: self.trials] if lacking else trials
 
-    def next_trial(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
-        """Make a trial with the next unused `first` parameters or, after these, with parameters that the sampler draws
-        given the trials that ended before the owner's batch."""
-        there = [trial for trial in trials if counts_in_search(trial)]
-        carried = {OWNER: owner, NUMBER: len(trials)}
-        taken = {trial.user_attrs.get(FIRST) for trial in there}
-        point = next((k for k in range(len(self.first)) if k not in taken), None)
-        if point is None:
-            mine = [trial.number for trial in there if trial.user_attrs[OWNER] == owner]
-            batch = set(mine[len(mine) - len(mine) % self.at_once :])
-            params = self.draw_parameters(
-                [t for t in there if t.state.is_finished() and t.number not in batch], len(trials)
-            )
-        else:
-            params, carried = self.first[point], carried | {FIRST: point}
-        return create_trial(
-            state=TrialState.RUNNING, params=dict(params), distributions=dict(self.space), user_attrs=carried
-        )
-
-    def draw_parameters(self, before: Sequence[FrozenTrial], number: int) -> Params:
-        """Draw parameters with the sampler, given only the trials `before`, in a temporary study."""
-        study = optuna.create_study(directions=list(self.directions), sampler=self.sampler(number))
-        study.add_trials(before)
+    def draw(self, trial: FrozenTrial, trials: Sequence[FrozenTrial], owner: str) -> Params:
+        """Draw a trial's parameters in a temporary study. It has the trials that ended before the owner's batch, and
+        the batch's earlier trials and those of other owners as running ones."""
+        mine = [other.number for other in trials if other.user_attrs[OWNER] == owner]
+        place = mine.index(trial.number)
+        batch, later = mine[place - place % self.at_once :], mine[place:]
+        sampler = RandomSampler(trial.number) if owner == IMAGINED else self.sampler(trial.number)  # a dry run is fast
+        study = optuna.create_study(directions=list(self.directions), sampler=sampler)
+        for other in trials:
+            if other.number not in later and other.params.keys() == self.space.keys():
+                study.add_trial(running(other) if other.number in batch else other)
+        if trial.number < len(self.first):
+            study.enqueue_trial(dict(self.first[trial.number]))
         return study.ask(dict(self.space)).params
 
+    def tell(self, study: optuna.Study, storage: BaseStorage, trial: FrozenTrial, tried: TrialResult) -> bool:
+        """Write the result of a trial, if it has ended; returns whether it has."""
+        if tried.values is None and not tried.pruned:
+            return False
+        for name, value in tried.attributes.items():
+            storage.set_trial_user_attr(trial._trial_id, name, value)
+        state = TrialState.PRUNED if tried.pruned else TrialState.COMPLETE
+        study.tell(trial.number, None if tried.pruned else list(tried.values or ()), state, skip_if_finished=True)
+        return True
 
-def counts_in_search(trial: FrozenTrial) -> bool:
-    """Whether a trial counts in its search: it didn't fail, and has the number for which it was drawn."""
-    return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
+    def create_due(self, study: optuna.Study, trials: Sequence[FrozenTrial], owner: str) -> bool:
+        """Create a trial if one is due: the search has trials left, and the owner's batch isn't full or has ended."""
+        mine = [trial for trial in trials if trial.user_attrs[OWNER] == owner]
+        due = len(mine) % self.at_once or all(trial.state.is_finished() for trial in mine)
+        if len(trials) >= self.trials or not due:
+            return False
+        study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={OWNER: owner}))
+        return True
+
+    def check_values(self, trial: FrozenTrial, tried: TrialResult) -> None:
+        """Raise if a trial that ended has other values in the storage than its runs, which are here."""
+        if not trial.state.is_finished() or (tried.values is None and not tried.pruned):
+            return
+        there = [*(trial.values or ()), *(trial.user_attrs.get(name, math.nan) for name in tried.attributes)]
+        here = [*(tried.values or ()), *tried.attributes.values()]
+        same = len(there) == len(here) and (trial.state is TrialState.PRUNED) == bool(tried.pruned)
+        if not same or not all(map(math.isclose, there, here)):
+            raise UserError(
+                f"trial {trial.number} of {self.name!r} is {trial.state.name} with {there} in the storage, not "
+                f"with {here} as its runs: the storage was changed; restore it, or choose another --study"
+            )
 
 
-def counting_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Return the trials that count in a search, by number."""
-    return [trial for trial in study.get_trials(deepcopy=False) if counts_in_search(trial)]
+def is_running_of(trial: FrozenTrial, owner: str) -> bool:
+    return not trial.state.is_finished() and trial.user_attrs[OWNER] == owner
+
+
+def running(trial: FrozenTrial) -> FrozenTrial:
+    """Return a trial as it was before it ended."""
+    return create_trial(state=TrialState.RUNNING, params=trial.params, distributions=trial.distributions)
 
 
 def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
@@ -211,3 +271,18 @@ def result_here(trial: FrozenTrial, tried: TrialResult, owner: str) -> TrialResu
         return tried
     pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
     return TrialResult((), tuple(trial.values) if trial.values else None, pruned)
+
+
+def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
+    """Convert a range or the choices of a model's spec to a distribution of Optuna."""
+    if not isinstance(values, Range):
+        return CategoricalDistribution(values)
+    kind = IntDistribution if isinstance(values.least, int) and isinstance(values.most, int) else FloatDistribution
+    return kind(values.least, values.most, log=values.log)
+
+
+def can_have(values: BaseDistribution, value: Any) -> bool:
+    """Whether a parameter can have a value."""
+    if isinstance(values, CategoricalDistribution):
+        return value in values.choices
+    return bool(values.low <= (value or 0) <= values.high)

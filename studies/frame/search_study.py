@@ -12,6 +12,7 @@ from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import FIRST_SEED, RUNS
 from menagerie.studies.frame.options import GROWS
+from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.command_line import EXECUTION, only_models
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 class SearchStudy(SplitStudy):
     """A study on splits that makes a separate search for each model."""
 
-    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
-    """Trials of each search."""
+    trials: Annotated[int, WHAT, FIRST, RUNS, GROWS] = 12
+    """Trials of each search; a search that has ended goes on with more."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once"), WHAT, RUNS] = 2
     """Trials of a model that are drawn together, from the results of all earlier ones. So many can run at once, and
     draws don't depend on --workers."""
@@ -41,8 +42,7 @@ class SearchStudy(SplitStudy):
     study: Annotated[str, PLACE, GROWS] = ""
     """Name of the study in its storage; empty takes the name of this command."""
     abandon: Annotated[bool, PLACE, GROWS] = False
-    """Abandon all running trials of other folders in this study, even if their commands still run. New trials replace
-    them."""
+    """Take over all running trials of other folders in this study, even if their commands still run."""
 
     @abstractmethod
     def searches(self) -> "list[Search]":
@@ -56,10 +56,10 @@ class SearchStudy(SplitStudy):
         check_storage(self.storage)
 
     def prepare(self, out: "Path") -> "SearchStudy":
-        """With `--abandon`, mark all running trials of other folders as failed."""
+        """With `--abandon`, take over all running trials of other folders."""
         for search in self.searches() if self.abandon and not self.dry_run else ():
-            if number := search.abandon(Records((), out), self.storage):
-                print(f"{search.name}: {number} trials of other commands were abandoned")
+            if number := search.take_over(Records((), out), self.storage):
+                print(f"{search.name}: {number} trials of other commands were taken over")
         return self
 
     def decisive(self, model: str) -> dict[str, Any]:
@@ -77,3 +77,15 @@ def write_trials(records: Records, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write all trials to trials.csv; their rows have the same columns."""
     if rows:
         write_csv(records.out / "trials.csv", list(rows[0]), (list(row.values()) for row in rows))
+
+
+def trial_table(rows: Sequence[Mapping[str, Any]]) -> Rows:
+    """Return the table of all trials on the page; their rows have the same columns."""
+    return Rows("all_trials", list(rows[0]) if rows else [], [list(map(trial_text, row.values())) for row in rows])
+
+
+def trial_text(value: Any) -> str:
+    """Return a value of a trial as text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {trial_text(each)}" for name, each in value.items())
+    return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -38,7 +38,6 @@ from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
-from menagerie.studies.frame.storage import open_storage
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import CARRIED, read_carried, read_result, read_results, write_result
@@ -49,7 +48,6 @@ from tests.helpers.judge import ANEW
 from tests.helpers.scorers import scorer
 from tests.helpers.source_files import make_shards
 from tests.helpers.splits import RECIPE, make_split
-from tests.searching import Runs, cheap
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]
@@ -286,28 +284,9 @@ def read_shard_index(path: Path) -> Any:
     return list(index.keys), list(index.texts), index.offsets, index.sizes, index.flickr, dict(index.refused)
 
 
-def make_journal(folder: Path) -> Path:
-    journal = str(folder / "journal.log")
-    cheap(trials=2).follow(Runs(folder / "runs"), journal, Runs(folder / "runs").judge)
-    return folder / "journal.log"
-
-
-def read_journal(path: Path) -> Any:
-    study = open_storage(str(path)).get_all_studies()
-    trials = cheap(trials=2).found(Runs(path.parent / "runs"), str(path)) if study else []
-    return [[its.user_attrs for its in study], [(t.number, t.state.name, t.params) for t in trials]]
-
-
 def is_part(found: Any, intact: Any) -> bool:
     """Whether all entries found are those of the intact file; missing ones are made anew."""
     return all(found[key] == intact[key] for key in found)
-
-
-def is_earlier(found: Any, intact: Any) -> bool:
-    """Whether a journal is a beginning of the intact one; the rest is made anew."""
-    return all(mine in ({}, theirs) for mine, theirs in zip(*(its[0] for its in (found, intact)), strict=False)) and (
-        found[1] == intact[1][: len(found[1])]
-    )
 
 
 KINDS: dict[str, tuple[Any, ...]] = {
@@ -324,7 +303,6 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "kept state": (make_kept, read_kept),
     "measured rows": (make_measured, read_norms),
     "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip"))),
-    "journal of trials": (make_journal, read_journal, is_earlier),
     "atlas": (make_atlas, read_atlas, is_part),
     "embeddings of images": (make_rows, read_rows, is_part),
     "parsed captions": (make_parses, read_parses, is_part),

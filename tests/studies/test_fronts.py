@@ -1,29 +1,18 @@
 """Fronts, hypervolumes and bounds, on values that can be checked by hand."""
 
 import math
-import statistics
 
 import numpy as np
 import pytest
 
 from menagerie.studies.analysis.pareto import (
-    Axis,
     Bound,
     Curve,
-    accuracies,
     bound_ratio,
     fewest_images,
-    hypervolume,
     image_ratio,
     pareto_front,
-    volumes,
 )
-
-AXIS = Axis(100, 10_000)
-
-
-def volume(images, accuracy):
-    return float(hypervolume(np.array(images, float), np.array(accuracy), AXIS))
 
 
 def test_a_front_is_what_nothing_beats():
@@ -31,50 +20,6 @@ def test_a_front_is_what_nothing_beats():
     assert [images[k] for k in pareto_front(images, accuracy)] == [100, 300, 900]
     assert pareto_front([5], [0.5]) == [0]
     assert pareto_front([], []) == []
-
-
-@pytest.mark.parametrize(
-    ("images", "accuracy", "expected"),
-    [
-        ([100], [1.0], 1.0),
-        ([100], [0.75], 0.5),
-        ([1000], [1.0], 0.5),  # half the way on a logarithmic axis
-        ([1000, 100], [1.0, 0.75], 0.75),
-        ([100, 1000], [0.75, 0.6], 0.5),  # the second is worse on the test than the first
-        ([10_000], [1.0], 0.0),  # on the edge of the reference point
-        ([100], [0.4], 0.0),  # below chance
-    ],
-)
-def test_hypervolumes_agree_with_areas_done_by_hand(images, accuracy, expected):
-    assert volume(images, accuracy) == pytest.approx(expected)
-
-
-def curve(images, *shares):
-    """Three seeds of ten animal pairs of four records; of each pair the share is right."""
-    tests = [[{f"pair {p}": [4 * share, 4] for p in range(10)} for _ in range(3)] for share in shares]
-    return Curve(list(images), tests)
-
-
-def test_without_spread_an_interval_is_its_value():
-    assert AXIS.saved_share(np.array([10.0, 100.0, 1000.0, 10_000.0])) == pytest.approx([1.5, 1, 0.5, 0])
-    computed = volumes({"a": curve([100], 0.75), "b": curve([1000, 100], 1.0, 0.75)}, AXIS)
-    assert [tuple(map(float, v[:3])) for v in computed.values()] == [
-        pytest.approx((0.5, 0.5, 0.5)),
-        pytest.approx((0.75, 0.75, 0.75)),
-        pytest.approx((0.25, 0.25, 0.25)),
-    ]
-    assert list(computed) == ["a", "b", "b − a"]
-
-
-def test_models_are_resampled_together():
-    """Both fail on the same pairs: each is unsure, their difference is not."""
-    rng = np.random.default_rng(0)
-    hard = [{f"pair {p}": [4.0 * right, 4] for p, right in enumerate(rng.random(20) < 0.8)} for _ in range(3)]
-    computed = volumes({"a": Curve([1000], [hard]), "b": Curve([100], [hard])}, AXIS)
-    assert computed["a"].high - computed["a"].low > 0.1
-    twice = {"a": Curve([1000], [hard]), "b": Curve([1000], [hard])}
-    assert volumes(twice, AXIS)["b − a"][:3] == (0, 0, 0)
-    assert computed["b"].value == pytest.approx(2 * computed["a"].value)
 
 
 def test_a_model_that_never_reaches_the_target_has_a_lower_bound():
@@ -96,45 +41,10 @@ def test_ratios_say_what_is_unknown(clip, oc_clip, text):
     assert bound_ratio(clip, oc_clip) == text
 
 
-def test_few_animal_pairs_have_no_interval():
-    """They may agree by chance, and would look certain."""
-    lone = Curve([100], [[{"a + b": [3.0, 4]}, {"c + d": [2.0, 4]}]])
-    found = volumes({"a": lone, "b": lone}, AXIS)
-    assert all(math.isnan(v.low) and math.isnan(v.high) for v in found.values())
-    assert found["a"].value == pytest.approx(0.25)
-    assert found["b − a"].interval == "only 2 pairs: no interval"
-    assert volumes({"a": curve([100], 0.75)}, AXIS)["a"].interval == "no spread: no interval"
-    few = Curve([100], [[{f"pair {p}": [3.0, 4] for p in range(4)}]])
-    assert volumes({"a": few}, AXIS)["a"].interval == "only 4 pairs: no interval"
-
-
 def random_tests(rng, share, seeds=5, pairs=20, records=10, seed_sd=0.0):
     """Tallies of a setting of known accuracy: seeds that differ, records that are right by chance."""
     shares = np.clip(share + rng.normal(0, seed_sd, seeds), 0, 1)
     return [{f"pair {p}": [float(rng.binomial(records, own)), records] for p in range(pairs)} for own in shares]
-
-
-def test_a_model_at_chance_has_no_hypervolume():
-    """Though the best of its twelve settings is above chance by luck; one that is above has one."""
-    rng = np.random.default_rng(0)
-    images = [100 * 2**k for k in range(6)] * 2
-    luck = [random_tests(rng, 0.5) for _ in images]
-    assert max(statistics.median(accuracies(tests)) for tests in luck) > 0.51
-    skill = [random_tests(rng, 0.7) for _ in images]
-    found = volumes({"luck": Curve(images, luck), "skill": Curve(images, skill)}, AXIS)
-    assert found["luck"][:3] == (0, 0, 0)
-    assert found["skill"].low > 0.2
-    assert found["skill − luck"].low > 0.2
-
-
-@pytest.mark.parametrize("seed_sd", [0.0, 0.06])
-def test_hypervolumes_cover_new_seeds(seed_sd):
-    """As often as they say, on a test of 20 pairs with five seeds; the truth is that of a setting of 80 %."""
-    rng, covered, trials = np.random.default_rng(1), 0, 60
-    for _ in range(trials):
-        found = volumes({"a": Curve([100], [random_tests(rng, 0.8, seed_sd=seed_sd)])}, AXIS)["a"]
-        covered += found.low <= 0.6 <= found.high
-    assert 0.86 <= covered / trials <= 1.0
 
 
 def test_ratios_of_images_have_intervals_over_seeds():
@@ -173,9 +83,6 @@ def test_draws_in_which_neither_reaches_the_target_are_not_dropped(shares):
 
 
 def test_few_draws_without_a_ratio_are_said_beside_the_interval():
-    rng = np.random.default_rng(0)
-    two = Curve([100], [random_tests(rng, 0.8, seeds=2)])
-    assert volumes({"a": two}, AXIS)["a"].interval == "only 2 seeds: no interval"
     rng = np.random.default_rng(0)
     shares = [(0.8, 0.9, 1.0), (0.9, 0.91, 0.92), (0.91, 0.92, 0.93)]
     tests = [[random_tests(rng, share, seeds=1)[0] for share in its] for its in shares]

@@ -1,32 +1,20 @@
 """Sample efficiency without its runs: counts of images, draws of searches, and when a setting is finished."""
 
-import json
 import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import optuna
 import pytest
 
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.studies.analysis.pareto import Curve
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.sampling import from_cube, to_cube
 from menagerie.studies.runs.data import distinct_images
 from menagerie.studies.runs.shared import trunk_key
-from menagerie.studies.sample_efficiency import PRESETS, out_of_reach, seeds_to_give_up
-from menagerie.studies.sample_search.page import importance_table, ratio_table
-from menagerie.studies.sample_search.points import (
-    FEWEST,
-    SearchTrial,
-    Setting,
-    SettingRuns,
-    count_capped,
-    importances,
-    sentences_on_test,
-)
+from menagerie.studies.sample_efficiency import PRESETS, Config, Setting, SettingRuns, Tried
 from tests.helpers.splits import failed, make_split
 
 SMOKE, FIXED = PRESETS["smoke"], PRESETS["fixed"]
@@ -61,13 +49,6 @@ def test_settings_share_training_recipe_tests_and_validation():
     for name in ("unseen_pairs", "validation"):
         assert subsets[0][name] == subsets[1][name]
     assert set(subsets[0]["train"]) < set(subsets[1]["train"])
-
-
-def test_points_of_the_unit_cube_are_settings_and_back():
-    for point in ([0.0] * 4, [1.0] * 4, [0.25, 0.5, 1.0, 0.5]):
-        assert to_cube(from_cube(point, FIXED.space), FIXED.space) == pytest.approx(point)
-    found = {"pairs": 0.35, "hard_negatives": 0.5, "singles_views": 3, "singles_share": 0.3}
-    assert from_cube([0.33, 0.4, 0.5, 0.1], FIXED.space) == found
 
 
 def learnt(setting):
@@ -109,7 +90,7 @@ def folder(path):
 
 
 def drawn(points):
-    return [(p.question, p.trial.params, p.trial.values, p.trial.state) for p in points]
+    return [(p.question, p.setting, p.images, p.accuracy, p.state) for p in points]
 
 
 def test_a_stopped_search_draws_the_same_settings(tmp_path):
@@ -119,16 +100,17 @@ def test_a_stopped_search_draws_the_same_settings(tmp_path):
         stopped.run(study, most=most)
     found = drawn(once.run(study))
     assert drawn(stopped.run(study)) == found
-    assert len({json.dumps(params) for question, params, *_ in found if question == "front"}) >= 8
+    assert len({setting for question, setting, *_ in found if question == "front"}) >= 8
 
 
-def test_the_second_search_finds_the_fewest_images_and_stays_near_the_target(tmp_path):
+def test_the_second_search_finds_few_images_and_stays_near_the_target(tmp_path):
     study = replace(FIXED, models=("clip",), trials=16, target=0.9, seeds=1)
     points = [p for p in folder(tmp_path / "a").run(study) if p.question == "target"]
     reached = min(p.images for p in points if p.accuracy >= 0.9)
-    cube = product(np.linspace(0, 1, 21), np.linspace(0, 1, 5), np.linspace(0, 1, 9), [2 / 3])
-    grid = [study.setting_of(from_cube(list(map(float, point)), study.space)) for point in cube]
-    fewest = min(study.images_of(setting) for setting in grid if learnt(setting) >= 0.9)
+    grid = product(np.linspace(0, 1, 21).tolist(), np.linspace(0, 1, 5).tolist(), range(1, 9), [0.6])
+    settings = [study.setting_of(dict(zip(Setting._fields, point, strict=True))) for point in grid]
+    fewest = min(study.images_of(setting) for setting in settings if learnt(setting) >= 0.9)
+    print(fewest, reached, [(p.images, round(p.accuracy, 3)) for p in points])
     assert fewest <= reached <= 1.3 * fewest
     assert statistics.median(abs(p.accuracy - 0.9) for p in points[5:]) < 0.05
 
@@ -138,23 +120,8 @@ def test_diverging_settings_are_pruned_and_the_search_goes_on(tmp_path):
     points = folder(tmp_path / "a").run(study, lambda setting, seed, steps: learnt(setting) * (setting.pairs < 1))
     gone = [p for p in points if p.setting.pairs == 1]
     assert gone
-    assert {p.state(study) for p in gone} == {"pruned"}
+    assert {p.state for p in gone} == {"pruned"}
     assert len(points) == 10
-
-
-def test_seeds_run_one_by_one_until_the_target_is_out_of_reach(tmp_path):
-    study = replace(FIXED, models=("clip",), trials=1, target=0.9)
-    assert seeds_to_give_up(study) == 2
-    known = folder(tmp_path / "a")
-    setting = study.everything
-    known.ended[study.arm("clip", setting, 0).id] = 0.8
-    assert len(study.judge_setting(known, "clip", "target", setting).arms) == 2
-    known.ended[study.arm("clip", setting, 1).id] = 0.8
-    judged = study.judge_setting(known, "clip", "target", setting)
-    assert (len(judged.arms), judged.accuracy) == (2, 0.8)
-    assert len(study.judge_setting(known, "clip", "front", setting).arms) == 3
-    known.ended[study.arm("clip", setting, 1).id] = 0.95
-    assert len(study.judge_setting(known, "clip", "target", setting).arms) == 3
 
 
 def test_longer_runs_continue_shorter_ones():
@@ -174,7 +141,7 @@ def test_longer_runs_continue_shorter_ones():
         ({500: 0.7, 1000: 0.8, 2000: 0.85, 4000: 0.9}, 4, 4000, True),
         ({500: 0.7, 1000: 0.65, 2000: 0.9, 4000: 0.9}, 2, 500, False),
         ({500: 0.5, 1000: 0.5, 2000: 0.5, 4000: 0.8}, 4, 4000, True),  # at chance: it may not have begun to rise
-        ({500: 0.7, 1000: 0.995, 2000: 1.0, 4000: 1.0}, 2, 1000, False),  # no room for a point more
+        ({500: 0.7, 1000: 0.995, 2000: 1.0, 4000: 1.0}, 3, 2000, False),
         ({500: 0.995, 1000: 0.995, 2000: 1.0, 4000: 1.0}, 2, 500, False),
     ],
 )
@@ -182,17 +149,19 @@ def test_a_setting_gets_budgets_until_the_mean_over_seeds_stops_rising(rises, tr
     """Single seeds, here up or down by up to 10 points, decide nothing."""
     known, setting = folder(tmp_path / "a"), CONVERGED.everything
     for number in range(1, trained + 1):
-        judged = CONVERGED.judge_setting(known, "clip", "front", setting)
+        judged = CONVERGED.judge_setting(known, "clip", setting)
         steps = CONVERGED.budgets[number - 1]
         assert judged.accuracy is None
         assert [arm.cell.recipe.steps for arm in judged.arms[-5:]] == [steps] * 5
         for arm in judged.arms[-5:]:
             wave = 0.05 * (arm.cell.seed - 2) * (-1) ** CONVERGED.budgets.index(steps)
             known.ended[arm.id] = rises[steps] + wave
-    judged = CONVERGED.judge_setting(known, "clip", "target", setting)
+    judged = CONVERGED.judge_setting(known, "clip", setting)
     assert len(judged.arms) == 5 * trained
     assert [arm.cell.recipe.steps for arm in judged.chosen] == [best] * 5
-    assert [arm.cell.recipe.steps for arm in judged.equal] == [1000] * 5
+    (equal,) = CONVERGED.equal_compute(known, [Tried("front", "clip", 0, "complete", setting, 9, 0.7, judged)])
+    assert [arm.cell.recipe.steps for arm in equal.runs.chosen] == [1000] * 5
+    assert equal.accuracy == pytest.approx(rises[1000])
     assert judged.accuracy == pytest.approx(rises[best])
     assert judged.capped == capped
 
@@ -204,97 +173,67 @@ def test_the_test_has_at_least_twenty_pairs():
         assert len(pairs) >= 20
 
 
-@pytest.mark.parametrize(
-    ("study", "values", "lost"),
-    [
-        (replace(CONVERGED, target=0.9), [0.6], False),  # (0.6 + 4) / 5 = 0.92
-        (replace(CONVERGED, target=0.9), [0.7, 0.7], True),
-        (replace(FIXED, target=0.9), [0.1], False),  # the median of three
-        (replace(FIXED, target=0.9), [0.8, 0.8], True),
-    ],
-)
-def test_a_target_is_out_of_reach_if_no_further_seed_can_reach_it(study, values, lost):
-    assert out_of_reach(study, values) == lost
-
-
 @pytest.mark.parametrize("study", [FIXED, CONVERGED, SMOKE, replace(FIXED, singles_shares=(0.2, 0.7))])
 def test_the_first_setting_searched_has_all_data(study):
-    first = study.search("front", "clip").first[0]
+    (first,) = study.search("front", "clip").first
     assert all(study.space[name]._contains(study.space[name].to_internal_repr(value)) for name, value in first.items())
     assert first == pytest.approx(study.everything._asdict(), abs=0.06 if study.singles_shares == (0.2, 0.7) else 1e-9)
 
 
-class Made(SearchTrial):
-    """A trial with given scores, on every test."""
+@dataclass(frozen=True)
+class Made(Config):
+    """A study whose runs have given scores, on every test."""
 
-    def tallies(self, study, tests=()):
-        return [{f"pair {p}": [10 * value, 10] for p in range(20)} for value in self.judged.validations]
+    def curve(self, records, points, tests=()):
+        return Curve(
+            [point.images for point in points],
+            [
+                [{f"pair {p}": [10 * value, 10] for p in range(20)} for value in point.runs.validations]
+                for point in points
+            ],
+        )
 
-    def at_equal_compute(self):
-        equal = [arm.value for arm in self.judged.equal]
-        trial = optuna.trial.create_trial(values=[float(self.images), statistics.mean(equal)])
-        return self._replace(trial=trial, judged=self.judged._replace(validations=equal))
+
+class Given(Records):
+    """Records whose arms are their scores."""
+
+    def score(self, arm, subset="validation", task="swap"):
+        return arm.value
 
 
 def made(model, number, images, validations, equals):
     """A trial with given scores on validation at convergence and at equal compute."""
-    cell = SimpleNamespace(recipe=SimpleNamespace(steps=2000))
-    arms = [SimpleNamespace(id=f"{images} {k} {validations}", cell=cell, value=v) for k, v in enumerate(equals)]
+    steps = {1000: equals, 2000: validations}
+    arms = {
+        budget: [
+            SimpleNamespace(
+                id=f"{images} {k} {budget}", cell=SimpleNamespace(recipe=SimpleNamespace(steps=budget)), value=v
+            )
+            for k, v in enumerate(values)
+        ]
+        for budget, values in steps.items()
+    }
     accuracy = statistics.mean(validations)
-    trial = optuna.trial.create_trial(values=[float(images), accuracy])
-    judged = SettingRuns(arms, arms, validations, accuracy, equal=arms, capped=images > 100)
-    return Made("front", model, trial, CONVERGED.least, images, judged, Records((), Path()))
-
-
-def test_converged_settings_are_judged_by_mean_and_others_by_median():
-    point = made("clip", 0, 100, [0.5, 1.0, 0.6], [0.5] * 3)
-    assert point.test(FIXED) == pytest.approx(0.6)
-    assert point.test(CONVERGED) == pytest.approx(0.7)
-
-
-def searched(accuracy, number, seed=0):
-    """Settings drawn evenly from the space; `accuracy` is a function of parameters and a normal number."""
-    rng, points = np.random.default_rng(seed), []
-    for _ in range(number):
-        params = from_cube(list(rng.random(4)), FIXED.space)
-        values = [100.0, accuracy(params, rng.normal())]
-        trial = optuna.trial.create_trial(values=values, params=params, distributions=FIXED.space)
-        points.append(SearchTrial("front", "clip", trial, Setting(**params), 100, None, None))
-    return points
-
-
-def test_importance_is_the_share_that_a_parameter_explains_alone():
-    assert importances(searched(lambda its, _: its["pairs"], FEWEST), "clip")["pairs"] > 0.9
-    points = searched(lambda its, _: 0.9 if (its["pairs"] > 0.5) == (its["hard_negatives"] > 0.4) else 0.55, 160)
-    assert max(importances(points, "clip").values()) < 0.25
-    *alone, (_, together) = importance_table(replace(FIXED, models=("clip",)), points).rows
-    assert float(together) > 0.7
-    assert sum(float(share) for _, share in [*alone, ("", together)]) == pytest.approx(1, abs=0.03)
-
-
-def test_noise_gives_no_parameter_a_large_share():
-    most = [max(importances(searched(lambda _, noise: noise, FEWEST, seed), "clip").values()) for seed in range(5)]
-    assert max(most) < 0.4
-    few = searched(lambda _, noise: noise, FEWEST - 1)
-    assert importances(few, "clip") == {}
-    assert {row[1] for row in importance_table(replace(FIXED, models=("clip",)), few).rows} == {"–"}
+    runs = SettingRuns([*arms[1000], *arms[2000]], arms[2000], validations, accuracy, capped=images > 100)
+    return Tried("front", model, number, "complete", CONVERGED.least, images, accuracy, runs)
 
 
 def test_ratios_at_convergence_and_at_equal_compute_are_reported():
     """With enough steps CLIP needs twice the images; at equal compute four times as many."""
-    study = replace(CONVERGED, seeds=3, models=("clip", "oc-clip"))
+    given = {item.name: getattr(CONVERGED, item.name) for item in fields(CONVERGED)}
+    study = Made(**given | {"seeds": 3, "models": ("clip", "oc-clip")})
     high, low = [0.95, 0.96, 0.97], [0.7, 0.7, 0.7]
     of = {"clip": [(100, low, low), (200, high, low), (400, high, high)]}
     of["oc-clip"] = [(100, high, high), (200, high, high)]
     points = [made(model, k, *each) for model, rows in of.items() for k, each in enumerate(rows)]
-    table = ratio_table(study, points)
-    columns = dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
-    assert columns["images of clip / images of the other"] == ("2.00", "4.00")
-    assert columns["compared"] == ("at convergence", "at equal compute, 1000 steps")
-    assert columns["95 % interval of the ratio"] == ("no spread: no interval",) * 2
-    better = sentences_on_test(study, points)
-    assert [line.split(", has ")[1].split(" %")[0] for line in better] == ["96.0", "96.0"]
-    assert count_capped(study, points) == {"clip": (2, 3), "oc-clip": (1, 2)}
+    known = Given((), Path())
+    columns = list(zip(*study.ratios(known, points), strict=True))
+    assert columns[1] == ("2.00", "4.00")
+    assert columns[3] == ("at convergence", "at equal compute, 1000 steps")
+    assert columns[4] == ("no spread: no interval",) * 2
+    for model, row in (("clip", ["200", "1", "0.96", "0.96", "100"]), ("oc-clip", ["100", "0", "0.96", "0.96", "–"])):
+        assert study.target_row(known, points, model) == [model, *row]
     both = [*points, *(point._replace(question="target") for point in points)]
-    assert count_capped(study, both) == count_capped(study, points), "a setting that both searches share is one setting"
-    assert "compared" not in ratio_table(replace(study, budgets=()), points).header
+    for some in (points, both):
+        assert "2 of 3 of clip, 1 of 2 of oc-clip" in study.what_was_done(some), "each setting counts once"
+    assert [row[3] for row in replace(study, budgets=()).ratios(known, points)] == ["at equal steps"]

@@ -5,7 +5,9 @@ import shutil
 import sys
 from dataclasses import replace
 
+import optuna
 import pytest
+from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.records import read_record
@@ -127,7 +129,11 @@ def test_a_range_of_one_value_is_not_searched():
     study = replace(tune.Tune(), models=("clip",), learning_rates=(1e-3,), singles_shares=(0.5,), trials=6)
     assert study.space("clip")["learning_rate"].single()
     search = study.search("clip")
-    drawn = [*search.first, *(search.draw_parameters([], number) for number in (4, 5))]
+    owned = {"state": TrialState.RUNNING, "user_attrs": {"owner": "a"}}
+    trials = [optuna.create_trial(**owned) for _ in range(6)]
+    for number, trial in enumerate(trials):
+        trial.number = number
+    drawn = [search.draw(trial, trials, "a") for trial in trials]
     assert {(params["learning_rate"], params["singles_share"]) for params in drawn} == {(1e-3, 0.5)}
     assert len({params["weight_decay"] for params in drawn}) == 6
 

@@ -16,13 +16,11 @@ from menagerie.studies import tune
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import read_tuned
-from menagerie.studies.frame.parts import Facts, Sentence
+from menagerie.studies.frame.parts import Facts, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.sampling import value_to_share
-from menagerie.studies.frame.search_figures import ByModel, Parallel, parallels
-from menagerie.studies.pages.tune import Searched, search_rows
-from menagerie.studies.runs.command_line import only_models, scorer_options
-from menagerie.studies.tune import Tune
+from menagerie.studies.frame.search_figures import history, search_figures
+from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.tune import Searched, Tune
 from tests.command import read_rows
 
 SMALL = replace(
@@ -83,16 +81,17 @@ def test_a_trial_that_diverges_is_left_out_with_its_reason(tmp_path):
     """The others go on; it is nobody's best, and what TPE draws later knows of it."""
     records = folder(tmp_path, lambda arm: arm.cell.recipe.learning_rate > 3e-3)
     (its,) = records.run(SMALL)
-    failed = [row for row in its.rows if row["learning_rate"] > 3e-3]
-    assert 0 < len(failed) < len(its.rows) == 7
-    assert all((row["validation"] is None) == (row in failed) for row in its.rows)
+    rows = SMALL.trial_rows([its])
+    failed = [row for row in rows if row["learning_rate"] > 3e-3]
+    assert 0 < len(failed) < len(rows) == 7
+    assert all((row["validation"] is None) == (row in failed) for row in rows)
     assert all(trial.state is TrialState.PRUNED for trial in its.trials if trial.values is None)
-    assert {number for number, why in its.failures.items() if why} == {row["trial"] for row in failed}
+    assert set(its.failures) == {row["trial"] for row in failed}
     assert set(its.means).isdisjoint(row["trial"] for row in failed)
     assert its.chosen[0].params["learning_rate"] <= 3e-3
     SMALL.export(records)
     written = read_rows(tmp_path / "trials.csv")
-    assert [row["validation"] == "" for row in written] == [row in failed for row in its.rows]
+    assert [row["validation"] == "" for row in written] == [row in failed for row in rows]
     best = read_tuned(str(tmp_path / "best.json"), ["clip"])["clip"]
     assert best.fields["learning_rate"] == its.chosen[0].params["learning_rate"]
     parts = list(SMALL.page(records))
@@ -186,7 +185,7 @@ def test_another_command_on_the_storage_joins_in(tmp_path):
     assert len(last.trials) == 7
     assert last.chosen
     assert {trial.state for trial in last.trials} == {TrialState.COMPLETE}
-    assert [row["validation"] for row in first.run(study)[0].rows] == [row["validation"] for row in last.rows]
+    assert [trial.values for trial in first.run(study)[0].trials] == [trial.values for trial in last.trials]
 
 
 def test_a_dry_run_sees_all_runs_and_writes_nothing(tmp_path, monkeypatch):
@@ -246,47 +245,47 @@ def test_a_space_and_an_objective_of_a_users_own(tmp_path):
     assert list(its.trials[0].values) == [pytest.approx(1 - records.scores[arms[0].id])]
     parts = list(study.page(records))
     assert any("takes no batch, pairs" in getattr(part, "text", "") for part in parts)
-    (side,) = next(part.sides for part in parts if isinstance(part, ByModel))
-    assert (side.y, side.accuracies) == ("Errors of the worse seed", False)
-    drawn = {trial: value for _, trial, value in side.series["a trial, its first seed"][1]}
-    assert drawn == {trial.number: trial.values[0] for trial in its.trials}
+    course = next(part for part in parts if getattr(part, "name", "") == "history")
+    assert course.figure().axes[0].get_ylabel() == "Errors of the worse seed"
+    assert [row["value"] for row in course.numbers()] == [trial.values[0] for trial in its.trials]
+    assert "Errors of the worse seed" in next(part.header for part in parts if isinstance(part, Rows))
 
 
 def test_the_table_of_trials_has_the_options_of_all_models():
     class Trial:
-        number, values = 0, [0.5]
+        number, values = 0, (0.5,)
 
         def __init__(self, **params):
             self.params = params
 
     plain, own = Trial(learning_rate=0.1), Trial(learning_rate=0.2, **{"option width": 3})
-    both = [Searched(name, [trial], {}, {}, 0, True) for name, trial in (("a", plain), ("b", own))]
-    assert [row["options"] for row in search_rows(both)] == [{}, {"width": 3}]
-    assert "options" not in search_rows(both[:1])[0]
+    both = [Searched(name, [trial], {}, {}, {}, 0, True) for name, trial in (("a", plain), ("b", own))]
+    assert [row["options"] for row in SMALL.trial_rows(both)] == [{}, {"width": 3}]
+    assert "options" not in SMALL.trial_rows(both[:1])[0]
 
 
-SPACE = {
-    "learning_rate": FloatDistribution(1e-4, 1e-2, log=True),
-    "warmup": IntDistribution(20, 40),
-    "architecture": CategoricalDistribution(("nano", "$\\micro{$")),
-}
+def test_a_folder_goes_on_with_more_trials(tmp_path):
+    """As if all had been asked for at once."""
+    records = folder(tmp_path / "a")
+    records.run(replace(SMALL, trials=3))
+    assert "trials" in Tune.growing()
+    assert drawn(records.run(SMALL)) == drawn(folder(tmp_path / "b").run(SMALL))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("learning_rate", 1e-3, 0.5),
-        ("learning_rate", 1e-2, 1.0),
-        ("warmup", 25, 0.25),
-        ("architecture", "nano", 0.25),
-        ("architecture", "$\\micro{$", 0.75),
-    ],
-)
-def test_a_value_lies_where_its_parameter_says(name, value, expected):
-    assert value_to_share(SPACE[name], value) == pytest.approx(expected)
+def test_a_figure_has_the_trials_with_values_and_parameters_that_vary():
+    """Without two different values there is none; importances need many trials."""
+    space = {"x": FloatDistribution(0, 1), "fixed": FloatDistribution(1, 1)}
 
+    def trial(x, value):
+        return optuna.create_trial(params={"x": x, "fixed": 1.0}, distributions=space, value=value)
 
-def test_without_trials_there_is_an_empty_figure():
-    for trials in ([], [optuna.trial.create_trial(value=0.5)]):
-        Parallel("p", trials, (0.0, 1.0)).figure().canvas.draw()
-    assert parallels({"none": []}, {})[0].figure().axes
+    for trials in ([], [trial(0.5, 0.5)], [trial(0.1, 0.5), trial(0.2, 0.5)]):
+        assert history({"a": trials}, "accuracy").figure() is None
+    trials = [trial(0.1 * k, 0.5 + 0.01 * k) for k in range(4)]
+    parallel, by_parameter = search_figures({"a": trials}, "accuracy")
+    assert len(by_parameter.figure().axes[:-1]) == 1
+    assert "fixed" not in [text.get_text() for text in parallel.figure().axes[0].get_xticklabels()]
+    assert len(list(search_figures({"a": trials * 15}, "accuracy"))) == 3
+    two = history({"a": trials, "b": trials[:2]}, "accuracy")
+    assert len(two.numbers()) == 6
+    assert two.figure().axes

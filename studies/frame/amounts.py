@@ -1,10 +1,11 @@
-"""The options of a study of sample efficiency, the settings (how much data of which kind) and their runs."""
+"""Searches over how much data of which kind is trained on: their options, the settings that they allow, and the runs of
+a setting."""
 
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import tyro
 
@@ -20,15 +21,29 @@ from menagerie.studies.frame.search_study import SearchStudy
 from menagerie.studies.frame.study import store_identity
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS, SplitData, counts_of, distinct_images
-from menagerie.studies.sample_search.points import Setting
 
 if TYPE_CHECKING:
-    from menagerie.studies.frame.sampling import Space
+    from menagerie.studies.frame.search import Space
+
+SHARE_STEP = 0.1
+
+
+class Setting(NamedTuple):
+    """A point of the space that is searched."""
+
+    pairs: float
+    """Fraction of the trainable animal pairs in train."""
+    hard_negatives: float
+    """Fraction of these pairs that also have their hard negatives."""
+    singles_views: int
+    """Views of each single-object scene."""
+    singles_share: float
+    """Share of a batch that shows single-object scenes."""
 
 
 @dataclass(frozen=True)
-class SampleStudy(SearchStudy):
-    """The options, and the settings that they allow"""
+class AmountSearch(SearchStudy):
+    """A search over amounts of data"""
 
     searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
 
@@ -45,7 +60,7 @@ class SampleStudy(SearchStudy):
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
-    """Seeds of each setting. Their median counts; with `budgets`, their mean. A seed decides all that is drawn."""
+    """Seeds of each setting. Their mean counts. A seed decides all that is drawn."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once")] = 1
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search has to reach."""
@@ -56,8 +71,7 @@ class SampleStudy(SearchStudy):
     """Number of budgets in a row without a rise of validation (the mean over seeds) after which a setting gets no
     larger one."""
     rise: Annotated[float, TRAINING, SHARE] = 0.01
-    """Smallest rise that counts, as a share: 0.01 is a point. A setting that is closer to 100 % than that gets no
-    budget beyond the first 1 + `patience`."""
+    """Smallest rise that counts, as a share: 0.01 is a point."""
 
     @classmethod
     def growing(cls) -> frozenset[str]:
@@ -73,14 +87,13 @@ class SampleStudy(SearchStudy):
             "pairs": FloatDistribution(min(self.pairs), max(self.pairs), step=0.05),
             "hard_negatives": FloatDistribution(min(self.hard_negatives), max(self.hard_negatives), step=0.25),
             "singles_views": IntDistribution(1, self.views, log=True),
-            "singles_share": FloatDistribution(min(self.singles_shares), max(self.singles_shares), step=0.1),
+            "singles_share": FloatDistribution(min(self.singles_shares), max(self.singles_shares), step=SHARE_STEP),
         }
 
     @property
     def everything(self) -> Setting:
         """The setting with the most data."""
-        share = statistics.mean(self.singles_shares)
-        return Setting(max(self.pairs), max(self.hard_negatives), self.views, share)
+        return Setting(max(self.pairs), max(self.hard_negatives), self.views, statistics.mean(self.singles_shares))
 
     @property
     def least(self) -> Setting:
@@ -144,7 +157,7 @@ class SampleStudy(SearchStudy):
             self.made[key] = self.cell_of(*key)
         return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
 
-    def check_given(self, preset: "SampleStudy") -> None:
+    def check_given(self, preset: "AmountSearch") -> None:
         """Raise if the user sets an option that the search decides."""
         if self.recipe.singles_share != preset.recipe.singles_share:
             raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
@@ -159,7 +172,7 @@ class SampleStudy(SearchStudy):
             raise UserError("--split fixes the amount of data, which is searched here; give --recipe instead")
         if not hasattr(self.recipe_given, "singles_views"):
             raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, which is searched here")
-        check_budgets(self)
+        self.check_budgets()
         for name in ("test_pairs", "validation"):
             if not getattr(self, name):
                 raise UserError(f"--{name.replace('_', '-')} must leave pairs, got 0")
@@ -169,17 +182,13 @@ class SampleStudy(SearchStudy):
                 "--views more than one value"
             )
 
-
-def check_budgets(study: SampleStudy) -> None:
-    """Raise for budgets that don't rise from --steps, or whose longer runs can't continue shorter ones."""
-    if not study.budgets:
-        given = [name for name in ("patience", "rise") if getattr(study, name) != getattr(SampleStudy, name)]
-        if given:
-            raise UserError(f"--{given[0]} changes nothing without --budgets; leave it out, or give several budgets")
-        return
-    if list(study.budgets) != sorted(set(study.budgets)) or study.budgets[0] != study.recipe.steps:
-        raise UserError(f"--budgets rise from --steps, {study.recipe.steps}; got {study.budgets}")
-    if study.recipe.decay is None:
-        raise UserError(
-            "--budgets needs --decay, such as 0.2: with a cosine schedule no run can continue a shorter one"
-        )
+    def check_budgets(self) -> None:
+        """Raise for budgets that don't rise from --steps, or whose longer runs can't continue shorter ones."""
+        if not self.budgets:
+            return
+        if list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] != self.recipe.steps:
+            raise UserError(f"--budgets rise from --steps, {self.recipe.steps}; got {self.budgets}")
+        if self.recipe.decay is None:
+            raise UserError(
+                "--budgets needs --decay, such as 0.2: with a cosine schedule no run can continue a shorter one"
+            )
