@@ -72,7 +72,8 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
     from menagerie.studies.frame.run import run_study
     from menagerie.studies.runs.folder import run_folder
 
-    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.as_recorded(), changeable_options(study)) as out:
+    folder, ignored = study.out or Path(f"runs/{name}-{preset}"), changeable_options(study)
+    with run_folder(folder, study.as_recorded(), ignored, study.alone) as out:
         run_study(study, out)
     return None
 
