@@ -14,7 +14,7 @@ from menagerie.envs.core.progress import PlainLines, progress_bar
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.runs.folder import command_line
 from menagerie.studies.runs.job import AnyJob
-from menagerie.studies.runs.runners import ClusterTasks, FirstProcess, Handle, Runner, Workers
+from menagerie.studies.runs.runners import ClusterTasks, FirstProcess, Runner, Workers
 from menagerie.studies.runs.together import JOINED, check_joined
 
 FOLDER = "cluster"  # of tasks and logs, in the study's folder
@@ -27,7 +27,7 @@ class Schedule:
 
     known: dict[str, AnyJob] = field(default_factory=dict)
     waiting: list[AnyJob] = field(default_factory=list)
-    running: dict[str, Handle] = field(default_factory=dict)
+    running: dict[str, Any] = field(default_factory=dict)
     ended: list[AnyJob] = field(default_factory=list)
     """Jobs that have ended, with a result or without, and of which `on_finished` doesn't know yet."""
     over: set[str] = field(default_factory=set)

@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
@@ -63,13 +63,6 @@ def run_interruptible(job: AnyJob, interruption: Interruption, report: Report) -
         interruption.release()  # also after an error between two steps
 
 
-class Handle(Protocol):
-    """A job that was started."""
-
-    def done(self) -> bool:
-        """Whether the job runs no more."""
-
-
 @dataclass
 class Runner:
     """A place where jobs run."""
@@ -87,22 +80,22 @@ class Runner:
         """Return those of the jobs that can be started now, while others run."""
         raise NotImplementedError
 
-    def start(self, jobs: Sequence[AnyJob]) -> "Sequence[Handle]":
-        """Start the chosen jobs."""
+    def start(self, jobs: Sequence[AnyJob]) -> Sequence[Any]:
+        """Start the chosen jobs; returns a handle for each, which is `done()` when its job runs no more."""
         raise NotImplementedError
 
-    def wait(self, handles: "Collection[Any]") -> None:
+    def wait(self, handles: Collection[Any]) -> None:
         """Wait a moment, or until one of the jobs is done."""
 
     def reason(self, handle: Any) -> str:
         """Return why a job that is done has failed, as far as it is known; else an empty text."""
         raise NotImplementedError
 
-    def line(self, handles: "Collection[Any]") -> str:
+    def line(self, handles: Collection[Any]) -> str:
         """Return what is known of the running jobs, as a line."""
         return ""
 
-    def stop(self, handles: "Collection[Any]") -> None:
+    def stop(self, handles: Collection[Any]) -> None:
         """End the running jobs; their saved states stay."""
 
     def close(self) -> None:
