@@ -113,7 +113,8 @@ def find_state(folder: Path, step: int) -> Path:
         known = kept_steps(folder)
         others = f", only of step{'s' * (len(known) > 1)} {', '.join(map(str, known))}" if known else " and of no other"
         raise UserError(
-            f"{folder} has no state of step {step}{others}; delete this folder and run its study again with --keep-states {step}"
+            f"{folder} has no state of step {step}{others}; delete this folder and run its study again with "
+            f"--keep-states {step}"
         )
     with state_errors(place, step):
         record = read_record(place / RECORD, StateRecord, owner(folder, step))
