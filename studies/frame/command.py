@@ -8,6 +8,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import docstring
+from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.checks import check_given, check_preset, check_study
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only_models, parse_study, runs_to_compare
@@ -65,7 +66,9 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
         study = replace(study, scorers=only_models(study.scorers, study.models))
     if study.dry_run:
         from menagerie.studies.frame.dry_run import dry_run
+        from menagerie.studies.frame.rehearsal import check_page
 
+        check_page(study, all_arms(study))
         if not study.forecast():
             dry_run(study)
         return None
