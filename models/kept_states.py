@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import copy_file
 from menagerie.envs.core.reading import Inaccessible, Unreadable
 from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
 from menagerie.models.cell_results import RESULT
@@ -86,31 +85,6 @@ def make_state_keeper(
     return keep
 
 
-def take_over_states(source: Path, folder: Path, steps: Iterable[int], model: str, scorer: "Scorer") -> None:
-    """Copy the states of these steps from the folder `source` to a cell's folder. Both must have taken these steps in
-    the same way. States that are missing or unusable are skipped."""
-    for step in steps:
-        if not missing_steps(source, [step]):
-            with contextlib.suppress(Unusable):
-                take_over(find_state(source, step), folder, step, model, scorer)
-
-
-def take_over(checkpoint: Path, folder: Path, step: int, model: str, scorer: "Scorer") -> None:
-    """Copy the weights of a checkpoint to a cell's state after a step; raise `Unusable` if they are damaged.
-
-    The state's description is written for the cell's `scorer`, not copied: two cells that begin alike may differ in
-    options that matter only later. The weights of `scorer` aren't used.
-    """
-    from menagerie.models.checkpoint import WEIGHTS, save_config, scorer_config
-
-    place = state_folder(folder, step)
-    with state_errors(checkpoint, step):
-        check_digest(checkpoint / WEIGHTS, scorer_config(checkpoint).weights)
-    copy_file(checkpoint / WEIGHTS, place / WEIGHTS)
-    save_config(place, model, scorer)
-    write_state_record(folder, step)
-
-
 class Unusable(UserError):
     """Raised for a state that is damaged, or that belongs to another cell or step."""
 
@@ -124,9 +98,9 @@ def state_errors(place: Path, step: int) -> Iterator[None]:
     except Inaccessible:
         raise
     except UserError as error:
+        run = place.parents[1]
         raise Unusable(
-            f"{place} can't be used ({error}); delete this folder and run again with --keep-states {step}: only this "
-            "state is made anew"
+            f"{place} can't be used ({error}); delete {run} and run its study again with --keep-states {step}"
         ) from error
 
 
@@ -138,7 +112,10 @@ def find_state(folder: Path, step: int) -> Path:
     if missing_steps(folder, [step]):
         known = kept_steps(folder)
         others = f", only of step{'s' * (len(known) > 1)} {', '.join(map(str, known))}" if known else " and of no other"
-        raise UserError(f"{folder} has no state of step {step}{others}; run its study again with --keep-states {step}")
+        raise UserError(
+            f"{folder} has no state of step {step}{others}; delete this folder and run its study again with "
+            f"--keep-states {step}"
+        )
     with state_errors(place, step):
         record = read_record(place / RECORD, StateRecord, owner(folder, step))
         if record["weights"] != scorer_config(place).weights:

@@ -163,7 +163,7 @@ def measure_run(config: Config) -> None:
     """Measure all cells, print their results, and write the table."""
     from menagerie.studies.frame.records import read
     from menagerie.studies.measures.attention import MEASURED
-    from menagerie.studies.runs.dispatch import run_jobs
+    from menagerie.studies.runs.executor import run_jobs
 
     read_run_config(config.run)  # raises if the folder isn't a run
     check_cluster(config.cluster, config.run)

@@ -1,30 +1,48 @@
 """Where tasks run and with which resources, and their submission by submitit: as a Slurm job array, or as subprocesses.
 
-submitit pickles a task into the study's folder, from which the task reads it; nothing else is unpickled.
+submitit pickles a task, and what it returns, into a new folder, so that nothing that others left is unpickled.
 """
 
 import contextlib
+import getpass
 import io
 import logging
 import os
+import re
+import secrets
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
-from menagerie.studies.cluster.slurm_commands import Status, cancel, job_on, largest_array, queue, task_environment
+from menagerie.studies.cluster.worker import Command, Interruption, Task
+
+if TYPE_CHECKING:
+    from submitit import Job
+    from submitit.core.core import InfoWatcher
 
 # Characters of paths that submitit or Slurm would interpret (%j, %a, backslashes), or can't have in a script.
 SPECIAL = {"local": "%", "slurm": "%\\\n"}
-STOPS = (signal.SIGINT, signal.SIGTERM)  # signals that end a command
+# Variables of an allocation in which this command runs, and defaults of a user's own queries.
+HIDDEN = ("SLURM_", "SLURMD_", "SRUN_", "SQUEUE_")
+KEPT = {"SLURM_CONF", "SLURM_JWT"}  # needed to reach Slurm
+# sbatch prefers variables to the options in a script. These are options that submitit writes.
+IN_SCRIPT = ("ARRAY_INX", "ERROR", "NO_REQUEUE", "OPEN_MODE", "OUTPUT", "SIGNAL")
+NAMES = {"time": "TIMELIMIT", "mem": "MEM_PER_NODE"}  # options with another name as variables
+SHOWN = ("--noheader", "--array", "--states=all", "--format=%i|%T")
+KNOWN = {"PENDING", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "REVOKED", "TIMEOUT", "GONE"}
+LONGEST_POLL = 20  # seconds between two calls of squeue
+# Requeues after a time limit; it isn't a failure, because tasks continue from saved states. submitit needs a number.
+MOST_TIMEOUTS = 1000
+YEAR_MINUTES = 60 * 24 * 365
 
 
 @dataclass(frozen=True)
@@ -44,7 +62,7 @@ class Slurm:
     processes: Annotated[int, Range(1, 1024)] = 1
     """Processes that train a run together, as under torchrun; on cuda each has a GPU."""
     at_once: Annotated[int, Range(1, 100_000)] = 100
-    """Largest number of tasks that run at once, of those submitted together."""
+    """Largest number of tasks that are queued or run at once, at most as many as a job array may have."""
     sbatch: tuple[str, ...] = ()
     """Further sbatch options, such as account=mine qos=low clusters=other."""
 
@@ -134,127 +152,126 @@ def slurm_refusal(errors: str) -> UserError:
     """Return an error with the reason in the last line of sbatch's output."""
     last = (errors.strip().splitlines() or ["no reason given"])[-1]
     reason = last.rpartition("error: ")[2].rpartition("failure: ")[2]
-    return UserError(f"Slurm refuses the tasks: {reason}; see `sinfo`, and the --slurm options under --help")
-
-
-ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
-    {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
-    | {"REVOKED", "TIMEOUT", "GONE", "ENDED"}
-)
-# Requeues after a time limit; it isn't a failure, because tasks continue from saved states. submitit needs a number.
-MOST_TIMEOUTS = 1000
-YEAR_MINUTES = 60 * 24 * 365
-
-
-class Handle(NamedTuple):
-    """A task that was submitted."""
-
-    engine: str
-    job: str
-    """Slurm's job id, followed by `;` and its cluster unless that is this machine's own, or a process id."""
-    log: str
-    """Absolute path of the file with the task's output."""
-
-    @property
-    def folder(self) -> str:
-        """The folder where submitit keeps all files of the task."""
-        return os.path.dirname(self.log)
-
-
-def submit(
-    cluster: Cluster,
-    folder: Path,
-    function: Callable[[Any], Any],
-    arguments: Sequence[Any],
-    cores: int = 1,
-    gpus: int = 0,
-    name: str = "menagerie",
-) -> list[Handle]:
-    """Submit `function(argument)` for each of `arguments`; logs go to `folder`.
-
-    On Slurm they are one job array, or several if they are too many for one; if one is refused, the others are
-    cancelled. Call this within `holding_stops`, so that no signal interrupts the submission. A function with a method
-    `checkpoint` is queued again if it is interrupted (`menagerie.studies.cluster.worker.Task`).
-    """
-    import submitit
-
-    check_folder(cluster, folder)
-    logging.getLogger("submitit").setLevel(logging.ERROR)
-    timeouts = {f"{cluster.engine}_max_num_timeout": MOST_TIMEOUTS}
-    options = sbatch_options(cluster.slurm, cores, gpus)
-    place = cluster_name(options) if cluster.engine == "slurm" else ""
-    most = largest_array(place) if cluster.engine == "slurm" else sys.maxsize
-    arrays = max(1, -(-len(arguments) // most))
-    if arrays > cluster.slurm.at_once:
-        raise UserError(
-            f"{len(arguments)} tasks need {arrays} job arrays here (MaxArraySize), each of which runs a task at a time "
-            f"or "
-            f"more; raise --slurm.at-once {cluster.slurm.at_once} to {arrays} or more"
-        )
-    size = max(1, -(-len(arguments) // arrays))
-    executor = submitit.AutoExecutor(folder, cluster=cluster.engine, **timeouts)
-    executor.update_parameters(
-        name=name,
-        timeout_min=cluster.slurm.minutes if cluster.engine == "slurm" else YEAR_MINUTES,
-        local_gpus_per_node=max(cluster.slurm.gpus, gpus),  # 0 hides all GPUs
-        stderr_to_stdout=True,
-        slurm_array_parallelism=cluster.slurm.at_once // arrays,
-        slurm_additional_parameters=options,
-    )
-    handles: list[Handle] = []
-    try:
-        # The error repeats the printed text.
-        with task_environment(options), contextlib.redirect_stderr(io.StringIO()):
-            for start in range(0, len(arguments), size):
-                jobs = executor.map_array(function, arguments[start : start + size])
-                handles += (Handle(cluster.engine, job_on(place, job.job_id), str(job.paths.stdout)) for job in jobs)
-    except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
-        cancel(handle.job for handle in handles)
-        raise slurm_refusal(str(error)) from error
-    return handles
+    way = "lower --slurm.at-once" if "array" in reason else "see `sinfo`, and the --slurm options under --help"
+    return UserError(f"Slurm refuses the tasks: {reason}; {way}")
 
 
 @contextlib.contextmanager
-def holding_stops(engine: str) -> Iterator[None]:
-    """Defer SIGINT and SIGTERM until the context ends, so that submitted tasks are also recorded.
-
-    Processes that are started meanwhile don't get SIGINT, which Ctrl-C sends to all of them; sbatch doesn't get SIGTERM
-    either. Local tasks do, because it ends them.
-    """
-    came: dict[int, None] = {}
-    before = {number: signal.signal(number, lambda number, frame: came.update({number: None})) for number in STOPS}
-    children = STOPS if engine == "slurm" else (signal.SIGINT,)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, children)  # inherited by child processes, unlike handlers
+def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
+    """Hide environment variables inside this context: those of an allocation around this command, which would change
+    the submitted tasks, and a user's defaults for the given `options` of sbatch."""
+    given = {f"SBATCH_{name}" for name in IN_SCRIPT}
+    given |= {f"SBATCH_{NAMES.get(option, option.upper().replace('-', '_'))}" for option in options}
+    names = [name for name in os.environ if name in given or (name.startswith(HIDDEN) and name not in KEPT)]
+    hidden = {name: os.environ.pop(name) for name in names}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    for number in came:
-        signal.raise_signal(number)
+        os.environ.update(hidden)
 
 
-def query_states(handles: Iterable[Handle]) -> dict[str, Status]:
-    handles = list(handles)
-    local = {h.job: Status("RUNNING" if runs_here(h) else "ENDED") for h in handles if h.engine == "local"}
-    return local | queue(handle.job for handle in handles if handle.engine == "slurm")
+@contextlib.contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """Block SIGINT inside this context, also for processes that start in it: Ctrl-C, which a terminal sends to all of
+    them, ends neither sbatch nor a local task."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def runs_here(handle: Handle) -> bool:
-    """Whether a subprocess still runs, and is submitit's for this folder: its id may have been reused."""
-    with contextlib.suppress(OSError):
-        words = Path(f"/proc/{handle.job}/cmdline").read_bytes().split(b"\0")
-        return words[-3:-1] == [b"submitit.local._local", handle.folder.encode("utf-8", "surrogateescape")]
-    return False
+class Tasks:
+    """Submits tasks that call `function(argument, interruption)`, and ends them."""
 
+    def __init__(self, cluster: Cluster, folder: Path, function: Callable[[Any, Interruption], None]) -> None:
+        """Prepare a new folder below `folder`, for scripts, pickles and logs."""
+        check_folder(cluster, folder)
+        logging.getLogger("submitit").setLevel(logging.ERROR)
+        self.cluster, self.task = cluster, Task(Command(), function)
+        self.folder = folder / secrets.token_hex(4)
+        self.place = ""
 
-def end_here(handles: Iterable[Handle]) -> None:
-    """End the tasks in subprocesses of this machine; their saved states stay."""
-    for handle in handles:
-        if handle.engine == "local" and runs_here(handle):
+    def submit(self, arguments: Sequence[Any], cores: int = 1, gpus: int = 0) -> "list[Job[None]]":
+        """Submit a task for each of `arguments`; on Slurm they are one job array. Each has `cores` and `gpus`."""
+        import submitit
+
+        slurm, engine = self.cluster.slurm, self.cluster.engine
+        options = sbatch_options(slurm, cores, gpus)
+        self.place = cluster_name(options) if engine == "slurm" else ""
+        submitit.SlurmJob.watcher = queue_watcher(self.place)
+        executor = submitit.AutoExecutor(self.folder, cluster=engine, **{f"{engine}_max_num_timeout": MOST_TIMEOUTS})
+        executor.update_parameters(
+            name="menagerie",
+            timeout_min=slurm.minutes if engine == "slurm" else YEAR_MINUTES,
+            local_gpus_per_node=max(slurm.gpus, gpus),  # 0 hides all GPUs
+            stderr_to_stdout=True,
+            slurm_additional_parameters=options,
+        )
+        try:
+            # The error repeats the printed text.
+            with deferred_interrupts(), task_environment(options), contextlib.redirect_stderr(io.StringIO()):
+                return executor.map_array(self.task, arguments)
+        except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
+            raise slurm_refusal(str(error)) from error
+
+    def end(self, jobs: "Sequence[Job[None]]") -> None:
+        """End tasks in subprocesses of this machine, which save their states. Slurm's tasks continue; print the command
+        that cancels them."""
+        running = [job for job in jobs if not job.done()]
+        if self.cluster.engine == "slurm" and running:
+            arrays = sorted({job.job_id.partition("_")[0] for job in running})
+            command = " ".join(["scancel", *[f"--clusters={self.place}"] * bool(self.place), *arrays])
+            print(f"{len(running)} tasks continue in Slurm; `{command}` cancels them", flush=True)
+            return
+        for job in running:  # submitit's process passes the signal on to its task
             with contextlib.suppress(OSError):
-                tasks = Path(f"/proc/{handle.job}/task/{handle.job}/children").read_text("utf-8").split()
-                os.kill(int(handle.job), signal.SIGKILL)  # the process that would restart the task
-                for task in tasks:
-                    os.kill(int(task), signal.SIGTERM)
+                os.kill(int(job.job_id), signal.SIGTERM)
+        for job in running:
+            job.wait()
+
+
+@lru_cache
+def queue_watcher(place: str) -> "InfoWatcher":
+    """Return what asks a cluster (empty: this machine's own) for states of jobs: squeue in place of submitit's sacct,
+    which needs an accounting database and doesn't ask other clusters."""
+    from submitit.slurm.slurm import SlurmInfoWatcher
+
+    class QueueWatcher(SlurmInfoWatcher):
+        def _make_command(self) -> list[str] | None:
+            if not self._registered - self._finished:
+                return None
+            user = f"--user={getpass.getuser()}"
+            return ["squeue", *[f"--clusters={place}"] * bool(place), *SHOWN, user]
+
+        def update(self) -> None:
+            with task_environment():
+                super().update()
+
+        def read_info(self, string: bytes | str) -> dict[str, dict[str, str]]:
+            """Read squeue's lines; a job that isn't among them has ended minutes ago. Slurm may queue a job again after
+            states that aren't final."""
+            text = string if isinstance(string, str) else string.decode("utf-8", "surrogateescape")
+            states = dict(line.split("|", 1) for line in text.splitlines() if re.match(r"\d+(_\d+)?\|", line))
+            found = {job: states.get(job, "GONE") for job in self._registered - self._finished}
+            return {job: {"State": state if state in KNOWN else "RUNNING"} for job, state in found.items()}
+
+    return QueueWatcher(delay_s=LONGEST_POLL)
+
+
+# Lines of a log that don't give the reason of a task's end.
+NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
+WAYS_OUT = {"OUT_OF_MEMORY": "; raise --slurm.gigabytes", "TIMEOUT": "; raise --slurm.minutes"}
+
+
+def reason_of_end(job: "Job[None]") -> str:
+    """Return why a task ended without a result: the last line of its log that gives a reason, and its state."""
+    state, log = job.state, Path(job.paths.stdout)
+    words = f" ({state.lower()}{WAYS_OUT.get(state, '')}); its log: {log}"
+    try:
+        lines = [line.strip() for line in log.read_text("utf-8", errors="replace").splitlines()]
+    except OSError:
+        return f"no log was written{words}; is its folder on a file system that all machines share?"
+    reasons = [line for line in lines if line and not NOTES.match(line)]
+    last = re.sub(r"^(menagerie\.[\w.]*\.)?UserError: ", "", reasons[-1]) if reasons else "it ended without a result"
+    return last + words

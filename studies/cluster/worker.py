@@ -1,5 +1,6 @@
 """The body of a cluster task, which ends on request and is queued again if it can continue."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -7,12 +8,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
-from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.errors import Stopped
+from menagerie.envs.core.machine import is_running
 from menagerie.envs.core.processes import WAIT_SECONDS, call_in_worker, end_after
-from menagerie.studies.cluster.process import Process
 
 # SIGTERM is sent at preemption, SIGUSR2 before the time limit (as submitit requests).
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
@@ -21,7 +23,7 @@ QUERIES = 5  # queries of a job's state before it counts as ended
 
 @dataclass
 class Interruption:
-    """A request to end a task: at once or, while `deferred`, at its next `check`."""
+    """A request to end a job: at once or, while `deferred`, at its next `check`."""
 
     deferred: bool = False
     requested: bool = False
@@ -37,9 +39,40 @@ class Interruption:
             raise Stopped
 
     def release(self) -> None:
-        """Let later requests end the task at once; raises `Stopped` if there was a request before."""
+        """Let later requests end the job at once; raises `Stopped` if there was a request before."""
         self.deferred = False
         self.check()
+
+
+class Process(NamedTuple):
+    """A process, identified by its number and the time when it started, because numbers are reused."""
+
+    number: int
+    started: str = ""
+    """Start time in the system's own units; empty if the system doesn't give it."""
+
+    @classmethod
+    def of(cls, number: int) -> "Process":
+        """Identify the process that has this number now."""
+        return cls(number, start_time(number))
+
+    @property
+    def lives(self) -> bool:
+        """Whether the process still runs on this system."""
+        return is_running(self.number) and start_time(self.number) == self.started
+
+    def wait(self) -> None:
+        """Wait until the process has ended."""
+        while self.lives:
+            time.sleep(WAIT_SECONDS)
+
+
+def start_time(number: int) -> str:
+    """The start time of a process in the system's own units; empty if it has ended or the system doesn't give it."""
+    with contextlib.suppress(OSError, IndexError):
+        state, *fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        return "" if state in "ZX" else fields[18]
+    return ""
 
 
 @dataclass(frozen=True)
@@ -51,24 +84,13 @@ class Command:
     def __reduce__(self) -> tuple[Callable[..., "Command"], tuple[Process]]:
         return restore_command, (self.process,)
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether the command has ended and this task is local, so that it must end too."""
-        return is_local() and not self.process.lives
-
-    def wait(self) -> None:
-        """Wait until the command has ended."""
-        while self.process.lives:
-            time.sleep(WAIT_SECONDS)
-
 
 def restore_command(process: Process) -> Command:
     """Unpickle the command inside a task. A local task then ends with the command, and ignores Ctrl-C."""
-    command = Command(process)
     if is_local():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is blocked, but multiprocessing would unblock it
-        end_after(command.wait, gently=True)
-    return command
+        end_after(process.wait, gently=True)
+    return Command(process)
 
 
 def is_local() -> bool:
@@ -77,10 +99,9 @@ def is_local() -> bool:
 
 @dataclass(frozen=True)
 class Task:
-    """The function that submitit runs.
+    """The function that submitit runs: it calls a function with an argument and an `Interruption`.
 
-    It calls a function with an argument and an `Interruption`. Called again after a stop, the function must continue
-    where it stopped.
+    Called again after a stop, the function must continue where it stopped.
     """
 
     submitted: Command
@@ -91,8 +112,7 @@ class Task:
     """Command line of the user, for the provenance of results."""
 
     def __call__(self, argument: object) -> None:
-        """Run the function. A stopped task is queued again if it may continue; a `UserError` becomes one line in the
-        log."""
+        """Run the function. A stopped task is queued again if it may continue."""
         requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
         interruption = Interruption()
         sys.argv[:] = self.command
@@ -103,11 +123,9 @@ class Task:
         except Stopped:
             for number in SIGNALS:  # Slurm sends more while it ends this process
                 signal.signal(number, signal.SIG_IGN)
-            if may_go_on() and not self.submitted.is_gone:
+            if may_go_on():
                 requeue(signal.SIGUSR2, None)  # calls `checkpoint`, queues again and exits
             sys.exit("stopped: what was saved is kept")
-        except UserError as error:
-            sys.exit(f"error: {error}")
 
     def checkpoint(self, argument: object) -> object:
         """Return what submitit queues again: the same task, because its state is in files."""
@@ -117,9 +135,10 @@ class Task:
 
 
 def may_go_on() -> bool:
-    """Whether to queue the task again. Not if Slurm ends the job: then it was cancelled, or Slurm requeues it."""
-    if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
-        return True
+    """Whether to queue the task again: only Slurm's, and not if Slurm ends the job, because then it was cancelled, or
+    Slurm requeues it."""
+    if is_local():
+        return False
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ['SLURM_JOB_ID']}"]
     for _ in range(QUERIES):  # a busy Slurm may not answer at once
         if state := subprocess.run(command, capture_output=True, text=True).stdout.strip():

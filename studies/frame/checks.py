@@ -52,9 +52,7 @@ def check_given(study: AnyStudy, preset: AnyStudy) -> None:
 
 
 def check_study(study: AnyStudy) -> None:
-    """Raise if the options, runs or page of a study can't work."""
-    from menagerie.studies.frame.rehearsal import check_page
-
+    """Raise if the options or runs of a study can't work."""
     validate(study)
     if isinstance(study, Study):
         check_loggers(study.log)
@@ -74,15 +72,15 @@ def check_study(study: AnyStudy) -> None:
     check_states(study)
     check_image_negatives(cells)
     check_text_negatives(study, cells)
-    check_page(study, arms)
-    start_server(study.threads)
     # A machine from which jobs are submitted may have no GPU.
-    call_in_child(
-        check_machine,
-        study.device if study.cluster.engine != "slurm" else "cpu",
-        distinct_models(cells),
-        processes_of(study),
-    )
+    device = study.device if study.cluster.engine != "slurm" else "cpu"
+    checked = (device, distinct_models(cells), processes_of(study))
+    if study.dry_run:  # it needs torch in this process anyway
+        os.environ["OMP_NUM_THREADS"] = str(study.threads or 1)  # several would wait for one another
+        check_machine(*checked)
+    else:
+        start_server(study.threads)
+        call_in_child(check_machine, *checked)
 
 
 def check_splits(cells: Iterable[Cell]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import docstring
+from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.checks import check_given, check_preset, check_study
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only_models, parse_study, runs_to_compare
@@ -65,14 +66,17 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
         study = replace(study, scorers=only_models(study.scorers, study.models))
     if study.dry_run:
         from menagerie.studies.frame.dry_run import dry_run
+        from menagerie.studies.frame.rehearsal import check_page
 
+        check_page(study, all_arms(study))
         if not study.forecast():
             dry_run(study)
         return None
     from menagerie.studies.frame.run import run_study
     from menagerie.studies.runs.folder import run_folder
 
-    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.as_recorded(), changeable_options(study)) as out:
+    folder, ignored = study.out or Path(f"runs/{name}-{preset}"), changeable_options(study)
+    with run_folder(folder, study.as_recorded(), ignored, study.alone) as out:
         run_study(study, out)
     return None
 

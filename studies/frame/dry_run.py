@@ -1,9 +1,9 @@
-"""`--dry-run`: what a study would render, and how long its training steps would take on this machine, by a few steps of
-each model that are taken and discarded."""
+"""`--dry-run`: what a study would render, and how long its training steps would take on this machine, by one step of
+each model that is taken and discarded."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -16,7 +16,7 @@ from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms, is_adaptive
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.sampled_costs import measure_costs, take_sample
+from menagerie.studies.frame.sampled_costs import take_sample, time_step
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.shared import trunk_key
@@ -44,62 +44,41 @@ def dry_run(study: Study) -> None:
 
 
 def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
-    """Print, for each world and image side, the numbers of scenes and atlas entries, and how many entries are
-    missing."""
+    """Print, for each world and image side, the number of splits and, of the first, the numbers of scenes and of atlas
+    entries."""
     stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
             for split in arm.cell.data.splits:
                 stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
     for (world, side), recipes in stores.items():
-        scenes = {scene for recipe, name in recipes.items() for scene in scenes_needed(recipe, name)}
-        folder = SplitFolder(study.store, load_world(world), side)
-        print(f"{Path(world).stem}, {side} px: {folder.describe_needed(sorted(scenes))}")
+        scenes = sorted(set(scenes_needed(*next(iter(recipes.items())))))
+        needed = SplitFolder(study.store, load_world(world), side).describe_needed(scenes)
+        several = f"{len(recipes)} splits, of which the first has " * (len(recipes) > 1)
+        print(f"{Path(world).stem}, {side} px: {several}{needed}")
 
 
 def print_training_time(study: Study, arms: Sequence[Arm]) -> float:
-    """Print the steps of each kind of run with their time, and the disk space of kept states; returns the seconds that
-    all runs take one after another."""
+    """Print the steps of each kind of run with their time; returns the seconds that all runs take one after another."""
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
         cell, given = arm.cell.trained_as, (arm.file, arm.cell.data.name) if arm.file else None
         kind = (cell.model, cell.towers, cell.recipe.batch, bool(cell.recipe.text_negatives), str(cell.options), given)
         alike.setdefault(kind, []).append(arm)
-    total, samples, kept = 0.0, {}, []
+    total, samples = 0.0, {}
     for (model, towers, batch, negatives, _, given), same in alike.items():
         cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
             samples[key] = take_sample(same[0])
-        steps, costs = count_steps(cells), measure_costs(cells[0], samples[key])
-        kept.append(count_kept([arm.cell for arm in same], study.keep_states, costs.weight_bytes))
-        total += steps * costs.seconds
+        steps, seconds = count_steps(cells), time_step(cells[0], samples[key])
+        total += steps * seconds
         if bases := [cell.base for cell in cells if cell.base]:
-            before = measure_costs(bases[0], samples[key])
-            kept.append(count_kept(bases, study.keep_states, before.weight_bytes))
-            total += count_steps(bases) * before.seconds
+            total += count_steps(bases) * time_step(bases[0], samples[key])
         runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
         borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
-        print(f"{runs}{borrowed}, {steps} steps, {1000 * costs.seconds:.0f} ms each", flush=True)
-    if study.keep_states:
-        states, size = (sum(column) for column in zip(*kept, strict=True))
-        print(f"--keep-states: {states} states of all runs, {size / 1e6:,.1f} MB")
+        print(f"{runs}{borrowed}, {steps} steps, {1000 * seconds:.0f} ms each", flush=True)
     return total
-
-
-class KeptStates(NamedTuple):
-    """States of `--keep-states`, and the disk space that they take."""
-
-    states: int
-    bytes: int
-
-
-def count_kept(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int) -> KeptStates:
-    """Count the states that runs keep, if their weights take `weight_bytes` each. Steps that a run doesn't reach have
-    no state."""
-    lengths = {cell.id: cell.recipe.steps for cell in cells}.values()
-    states = sum(step <= steps for steps in lengths for step in {*keep_states})
-    return KeptStates(states, states * weight_bytes)
 
 
 def count_steps(cells: Sequence[Cell]) -> int:

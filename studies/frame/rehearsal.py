@@ -1,7 +1,5 @@
-"""Makes the page of a user's study from invented results before anything is trained, to find mistakes in it.
-
-Shipped studies have tests instead. An error that depends on results, such as an empty choice or a missing file, isn't a
-mistake.
+"""Makes the page of a user's study from invented results on `--dry-run`, to find mistakes in it before anything is
+trained. Shipped studies have tests instead.
 """
 
 import csv
@@ -32,31 +30,24 @@ LEVEL = {"accuracy": 0.75, "official": 4 / PAIRS, "tie_rate": 1 / PAIRS, "n": PA
 
 
 def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
-    """Make a user's page once from invented results of all arms; raise for names or labels in it that don't exist.
+    """Make a user's page once from invented results of all arms; whatever it raises passes through.
 
-    Does nothing for shipped studies, for more than `MOST` arms, for arms that aren't training runs, and for studies
-    with a `prepare`, whose arms aren't known yet.
+    Does nothing for shipped studies, for more than `MOST` arms, for arms that aren't training runs, for studies with a
+    `prepare`, whose arms aren't known yet, and for those that read measures or costs of trained models.
     """
-    file = getattr(getattr(type(study).page, "__code__", None), "co_filename", "")
+    kind, plain = type(study), (AnyStudy.prepare, AnyStudy.measurements, AnyStudy.measures)
+    file = getattr(getattr(kind.page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
-    prepares = type(study).prepare is not AnyStudy.prepare
-    if ships or prepares or len(arms) > MOST or not all(isinstance(arm.cell, Cell) for arm in arms):
+    if ships or (kind.prepare, kind.measurements, kind.measures) != plain:
+        return
+    if len(arms) > MOST or not all(isinstance(arm.cell, Cell) for arm in arms):
         return
     with scratch_folder() as out, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of arithmetic: all invented runs are equal
-        try:
-            for arm in arms:
-                write_invented(out, arm)
-            records = InventedRecords(arms, out, values=planned_values(arms), file=file).with_labels(study.measures)
-        except Exception:  # costs of real runs may need what isn't here
-            return
-        try:
-            parts = check_page_parts(study.page(records))
-            if type(study).measures is AnyStudy.measures:  # else a label may be of what isn't here
-                check_labels(parts)
-        except Exception as error:
-            if is_mistake(error, type(study).measurements is not AnyStudy.measurements):
-                raise page_error(error, file) from error
+        for arm in arms:
+            write_invented(out, arm)
+        records = InventedRecords(arms, out, values=planned_values(arms), file=file)
+        check_labels(check_page_parts(study.page(records)))
 
 
 @dataclass(frozen=True)
@@ -150,26 +141,3 @@ def check_labels(parts: Iterable[Part]) -> None:
                 part.records.estimates(part_labels(part), against)
             except UserError as error:
                 raise error.at(f"the part {part.name!r} of the page") from error
-
-
-def is_mistake(error: Exception, measured: bool) -> bool:
-    """Whether an error would also occur with real results. If the study takes measures (`measured`), errors that may be
-    due to their columns don't count, because measures have no invented rows."""
-    if isinstance(error, UserError):
-        return bool(error.what)  # a value that isn't among those allowed; else a file may be missing
-    if isinstance(error, AttributeError):
-        there = type(error.obj).__module__.partition(".")[0]
-        return error.obj is not None and not (measured and there == "pandas")
-    if isinstance(error, TypeError):
-        return not measured and "NoneType" not in str(error)
-    if isinstance(error, KeyError):
-        return not measured
-    return isinstance(error, NameError) and not isinstance(error, UnboundLocalError)
-
-
-def page_error(error: Exception, file: str) -> UserError:
-    """Return the error as a `UserError` that names the line of the page from which it comes."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
-    said = " ".join(f"{kind}{error}".split())  # pandas' errors have several lines
-    return UserError(f"{Path(file).name}, line {lines[-1]}: {said}" if lines else said)

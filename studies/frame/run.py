@@ -22,6 +22,7 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.command_line import only_models, scorer_options
+from menagerie.studies.runs.folder import folder_lock
 from menagerie.studies.runs.together import check_joined
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ class Running:
         return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in self.planned)
 
     def waiting(self) -> list[Arm]:
-        """Return the arms that haven't ended or lack a state of `--keep-states`, each once."""
+        """Return the arms that haven't ended, each once."""
         records = Records((), self.out)
-        return list({a.id: a for a in self.arms() if not records.over(a) or self.lacks_states(a, records)}.values())
+        return list({arm.id: arm for arm in self.arms() if not records.over(arm)}.values())
 
     def lacks_states(self, arm: Arm, records: Records) -> bool:
         """Whether a finished run lacks a state of `--keep-states`."""
@@ -124,7 +125,7 @@ class Running:
 
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and the arms that the plan adds whenever one has ended."""
-        from menagerie.studies.runs.dispatch import run_jobs
+        from menagerie.studies.runs.executor import run_jobs
 
         begun = {arm.id for arm in arms}
 
@@ -146,7 +147,7 @@ class Running:
         if not wanted:
             return
         from menagerie.studies.frame.measuring import Measuring
-        from menagerie.studies.runs.dispatch import run_jobs
+        from menagerie.studies.runs.executor import run_jobs
 
         self.render([arm for arm, _ in wanted])
         at = (None, *self.study.keep_states)
@@ -156,7 +157,8 @@ class Running:
     def publish_results(self, job: Any) -> None:
         """Write the tables, and the page too if writing pages has taken a small share of the time so far."""
         if not self.sparing(self.publish):
-            self.study.tables(self.records())
+            with folder_lock(self.out):
+                self.study.tables(self.records())
             self.stale = True
 
     def records(self) -> Records:
@@ -167,10 +169,11 @@ class Running:
         """Write tables and page from what is finished; returns the path of the page."""
         from menagerie.studies.frame.page import write_report
 
-        records, self.stale = self.records(), False
-        self.study.tables(records)
-        report = write_report(self.study, records)
-        self.study.export(records)  # may raise for the results, after the report has said why
+        with folder_lock(self.out):  # another command may publish more results at the same time
+            records, self.stale = self.records(), False
+            self.study.tables(records)
+            report = write_report(self.study, records)
+            self.study.export(records)  # may raise for the results, after the report has said why
         return report
 
 
@@ -198,7 +201,9 @@ def run_study(study: AnyStudy, out: Path) -> None:
         )
     if lack := [arm for arm in arms.values() if known.over(arm) and running.lacks_states(arm, known)]:
         some = ", ".join(f"cells/{arm.id}" for arm in lack[:3]) + ", …" * (len(lack) > 3)
-        print(f"{len(lack)} finished runs lack states of --keep-states and train again up to the last of these: {some}")
+        print(
+            f"{len(lack)} finished runs lack states of --keep-states; delete their folders to train them again: {some}"
+        )
     try:
         page, records = running.complete()
     except (KeyboardInterrupt, Stopped, UserError):
@@ -258,6 +263,7 @@ def train(
     from menagerie.models.library.sources import Checkpoint
     from menagerie.models.library.trainings import find_training
     from menagerie.studies.runs.cell import CHECKPOINT
+    from menagerie.studies.runs.train import run_with_needs
 
     check_joined()
     lines = PlainLines()
@@ -274,8 +280,7 @@ def train(
     (arm,) = running.arms()
     job = running.job(arm)
     try:
-        if not job.ended:
-            job.run(report, lambda: None)
+        run_with_needs(job, report)
     finally:
         torch.set_num_threads(threads)
     if job.problem:

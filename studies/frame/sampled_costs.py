@@ -1,9 +1,8 @@
-"""Times training steps of a study on a sample of its data. Nothing is kept."""
+"""Times a training step of each model of a study on a sample of its data. Nothing is kept."""
 
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.runs.cell import Cell
 
-WARM_UP, STEPS = 3, 10
+WARM_UP = 8  # images of the step before the timed one, in which libraries load and compile
 
 
 def take_sample(arm: Arm) -> Captioned:
@@ -69,26 +68,16 @@ class Noise(Captioned):
         yield from all_texts(text for row in self.rows for text in row if text)
 
 
-class StepCosts(NamedTuple):
-    """The costs of a scorer on this machine."""
-
-    seconds: float
-    """Wall-clock time of a training step."""
-    weight_bytes: int
-    """Size of the weights in a checkpoint."""
-
-
-def measure_costs(cell: Cell, data: Captioned) -> StepCosts:
-    """Build a cell's scorer with random weights, take a few steps, and discard it. Pretrained weights, which may not be
+def time_step(cell: Cell, data: Captioned) -> float:
+    """Return the seconds of a step of a cell's scorer, which has random weights. Pretrained weights, which may not be
     here yet, would take as long."""
     towers = replace(cell.towers, pretrained="", load=True)
     scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).to(cell.device)
     scorer.train()
-    optimizer, feed = build_optimizer(scorer, cell.recipe), Feed(data, scorer.reader, cell.recipe, 0, cell.negatives)
-    phase = single_steps(cell.recipe)
-    start = 0.0
-    for step in range(phase, phase + WARM_UP + STEPS):
-        if step == phase + WARM_UP:
-            start = time.perf_counter()
-        train_step(scorer, optimizer, to_device(feed[step], scorer.device), cell.recipe, 0, step).item()
-    return StepCosts((time.perf_counter() - start) / STEPS, sum(w.nbytes for w in scorer.state_dict().values()))
+    step = single_steps(cell.recipe)
+    for recipe in (replace(cell.recipe, batch=min(WARM_UP, cell.recipe.batch), accumulate=1), cell.recipe):
+        optimizer = build_optimizer(scorer, recipe)
+        batch = to_device(Feed(data, scorer.reader, recipe, 0, cell.negatives)[step], scorer.device)
+        start = time.perf_counter()
+        train_step(scorer, optimizer, batch, recipe, 0, step).item()
+    return time.perf_counter() - start

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class SearchStudy(SplitStudy):
     """A study on splits that makes a separate search for each model."""
+
+    alone: ClassVar[bool] = True
 
     trials: Annotated[int, WHAT, FIRST, RUNS, GROWS] = 12
     """Trials of each search; a search that has ended goes on with more."""

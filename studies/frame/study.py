@@ -50,6 +50,8 @@ class AnyStudy(AnyOptions, ABC):
 
     called: ClassVar[str] = "runs"
     """What the study's arms are called, in words."""
+    alone: ClassVar[bool] = True
+    """Whether only one command at a time may work in the study's folder."""
 
     @abstractmethod
     def plan(self, known: KnownResults) -> Iterable[Arm]:
@@ -129,7 +131,9 @@ class AnyStudy(AnyOptions, ABC):
 
 @dataclass(frozen=True)
 class Study(StudyOptions, AnyStudy):
-    """A study that trains models."""
+    """A study that trains models. Of several commands in one folder each trains the cells that no other trains."""
+
+    alone: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

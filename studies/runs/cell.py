@@ -1,14 +1,17 @@
 """A cell: one training run with its evaluation, identified by the hash of its settings."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.identity import changed_fields, defaults_version, digest, identity_of
+from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
@@ -17,7 +20,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
-from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.results import read_result, reason_in
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
@@ -154,7 +157,7 @@ class Job(AnyJob):
     """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
 
     Such jobs have no group: cells on the same data are trained in parallel, so that phases that they share are done
-    early.
+    early. The executor knows how they are run (menagerie.studies.runs.executor).
     """
 
     cell: Cell
@@ -198,6 +201,27 @@ class Job(AnyJob):
         return bool(self.execution.loaders or self.execution.log)
 
     @property
+    def base(self) -> "Job | None":
+        """The job of the cell's base."""
+        return replace(self, cell=self.cell.base, what="") if self.cell.base else None
+
+    @property
+    def same_training(self) -> "Job | None":
+        """The job of the other cell with the same training (`Cell.trained_as`), whose weights this cell only scores;
+        None if this cell takes its own steps, as with `--keep-states`.
+
+        A cell that differs only in graphs of tests takes its own steps too, unless the other one is finished.
+        """
+        other = replace(self, cell=self.cell.trained_as)
+        if other.cell == self.cell or self.execution.keep_states:
+            return None
+        return other if other.cell.options != self.cell.options or read_result(other.folder) is not None else None
+
+    @property
+    def needs(self) -> "list[Job]":
+        return list(filter(None, (self.base, self.same_training)))
+
+    @property
     def problem(self) -> str:
         """Why the cell diverged (loss, weights or scores weren't finite), so that it never gets a result; else
         empty."""
@@ -205,19 +229,50 @@ class Job(AnyJob):
 
     @property
     def ended(self) -> bool:
-        if read_result(self.folder) is not None:
-            return not self.lacking
-        return (self.folder / DIVERGED).exists()
+        return read_result(self.folder) is not None or (self.folder / DIVERGED).exists()
 
     @property
     def lacking(self) -> list[int]:
         """Steps of `--keep-states` whose weights aren't kept yet, without those that the run doesn't reach."""
         return missing_steps(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
-    def run(self, report: Report, release: Callable[[], None]) -> None:
-        """Train and evaluate the cell and keep its states, as far as that isn't done."""
-        # Imported here, because that module imports this one.
-        import_module("menagerie.studies.runs.whole_job").run_job(self, report, release)
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while a process trains the cell."""
+        return self.out / "locks" / f"{self.id}.lock"
+
+    @property
+    def held(self) -> bool:
+        """Whether a process trains the cell now; False on file systems without locks."""
+        if not self.lock.exists():
+            return False
+        lock = FileLock(self.lock)
+        try:
+            return not lock.acquire(wait=False)
+        except OSError:
+            return False
+        finally:
+            lock.release()
+
+
+@contextmanager
+def one_training(job: Job) -> Iterator[None]:
+    """Hold the lock of a cell inside this context, and delete temporary files of killed processes. Raises if another
+    process trains the cell. Without locks, training twice is better than not training."""
+    job.lock.parent.mkdir(parents=True, exist_ok=True)
+    lock, alone = FileLock(job.lock), True
+    try:
+        if not lock.acquire(wait=False):
+            raise UserError(f"{job.name} is trained by another command; repeat this one when that has ended")
+    except OSError:
+        alone = False
+    try:
+        clear_leftovers(job.folder, below=True, alone=alone)
+        yield
+    finally:
+        if alone and job.ended:
+            job.lock.unlink(missing_ok=True)  # whoever has opened it finds that the cell has ended
+        lock.release()
 
 
 def own_files(*paths: str) -> str:

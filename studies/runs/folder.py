@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,15 @@ class RunConfig(msgspec.Struct):
     """A random name of this folder, which stays if the folder is moved."""
 
 
+@cache
+def folder_lock(out: Path) -> FileLock:
+    """Return the lock that a command holds while it claims a folder, or reads results and publishes them."""
+    return FileLock(out / LOCK)
+
+
 @contextlib.contextmanager
-def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path]:
-    """Yield `out` as the new or continued folder of `config`, and keep other writers out.
+def run_folder(out: Path, config: Any, ignored: frozenset[str], alone: bool = False) -> Iterator[Path]:
+    """Yield `out` as the new or continued folder of `config`. With `alone`, keep other commands out.
 
     Fields in `ignored` don't affect results and may differ from run to run.
     """
@@ -54,13 +61,14 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
         raise UserError(f"{out} has files but is not a study's folder; choose another --out")
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(out / LOCK)
-    if not lock.acquire(wait=False):
+    lock = folder_lock(out)
+    if not lock.acquire(wait=not alone):
         raise UserError(f"another run is working in {out}; wait for it or choose another --out")
     try:
         claim(out, config, ignored)
-        clear_leftovers(out, alone=True)
-        clear_leftovers(out, below=True, alone=not (out / "cluster").exists())  # tasks elsewhere may still run
+        clear_leftovers(out, below=True, alone=alone)
+        if not alone:
+            lock.release()
         yield out
     finally:
         lock.release()
@@ -111,10 +119,15 @@ def same_weights(recorded: dict[str, Any], config: Any) -> bool:
     return written(TowerConfig(config.architecture, now)).pretrained in there
 
 
+def command_line() -> str:
+    """Return this command as the user typed it, without passwords."""
+    return " ".join(["python", *(without_passwords(as_utf8(word)) for word in sys.argv)])
+
+
 def provenance() -> dict[str, Any]:
     """Return the command, versions, processor and commit of this run."""
     return {
-        "command": " ".join(["python", *(without_passwords(as_utf8(word)) for word in sys.argv)]),
+        "command": command_line(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "python": platform.python_version(),

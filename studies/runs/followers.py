@@ -1,5 +1,7 @@
 """The processes of torchrun or of a task other than the first: they take the steps of its trainings together with it.
 They print nothing, unless something fails only in them.
+
+torchrun starts them; the process of a cluster task starts its others itself, each with its own GPU, if GPUs are used.
 """
 
 import contextlib
@@ -10,15 +12,18 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.errors import Stopped, UserError, run_command
+from menagerie.envs.core.processes import end_with_parent, workers_context
 from menagerie.studies.cluster.worker import SIGNALS
 from menagerie.studies.runs.graphs import give_readers, read_graphs
-from menagerie.studies.runs.machine import settle_torch
+from menagerie.studies.runs.machine import settle_torch, start_server
 from menagerie.studies.runs.together import JOINED, join_ranks, ranks_on
 from menagerie.studies.runs.train import open_material
 
 if TYPE_CHECKING:
     from menagerie.models.ranks import Ranks
+
+HERE = "127.0.0.1"  # address of the first process of a task
 
 
 class LostProcess(UserError):
@@ -120,3 +125,35 @@ def follow_training(content: bytes) -> None:
         checkpoint_blocks(scorer)
     execution, room = job.execution, free_memory_share(scorer.device, job.execution.images_on_gpu)
     join_training(scorer, material.train, cell.recipe, cell.seed, ranks, cell.negatives, execution.loaders, room)
+
+
+def run_in_processes(body: Callable[[], None], count: int, threads: int) -> None:
+    """Call `body` in this process, as the first of `count` processes with `threads` threads each. All others have ended
+    when this returns."""
+    from torch.distributed import TCPStore
+
+    start_server(threads)
+    meeting = TCPStore(HERE, 0, is_master=True, wait_for_workers=False)  # takes a free port
+    place = {"MASTER_ADDR": HERE, "MASTER_PORT": str(meeting.port), "WORLD_SIZE": str(count)}
+    place |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}  # the first process too only connects to it
+    others = [workers_context().Process(target=follow_in_task, args=(place, rank)) for rank in range(1, count)]
+    for process in others:
+        process.start()
+    take_place(place, 0)
+    run_together(body)
+    for process in others:
+        process.join()
+
+
+def take_place(place: dict[str, str], rank: int) -> None:
+    """Set the environment variables by which torchrun tells a process its rank and how to find the others."""
+    os.environ.update(place | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+
+
+def follow_in_task(place: dict[str, str], rank: int) -> None:
+    """Follow the trainings of a task's first process, and end with it. Slurm's signals are handled by the first process
+    only."""
+    ignore_signals()
+    end_with_parent()
+    take_place(place, rank)
+    run_command(lambda: follow_trainings(join_ranks()))

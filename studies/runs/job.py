@@ -1,6 +1,6 @@
-"""Jobs, which run here or on clusters: training runs, measures of finished ones, pieces of evaluations."""
+"""Jobs, which the executor runs here or on clusters: training runs, measures of finished ones, evaluations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 Report = Callable[[int, str], None]  # receives each finished step with a text on it
@@ -24,6 +24,8 @@ class AnyJob:
     device: str = "cpu"
     has_processes: bool = False
     """Whether the job has child processes, so that it may be ended only when it reports a step."""
+    needs: "Sequence[AnyJob]" = ()
+    """Jobs that must have ended before this one can run."""
     problem: str = ""
     """Why the job ended without a result; empty if it has one, or hasn't ended."""
 
@@ -31,6 +33,11 @@ class AnyJob:
     def ended(self) -> bool:
         """Whether the job is finished, according to the files in its folder."""
         raise NotImplementedError
+
+    @property
+    def held(self) -> bool:
+        """Whether another command runs the job now."""
+        return False
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Do what is left, from where it was stopped.

@@ -77,7 +77,7 @@ MODULES = (
     "menagerie.models.evaluation.scoring",
     "menagerie.models.training.feed",
     "menagerie.models.training.loop",
-    "menagerie.studies.runs.whole_job",
+    "menagerie.studies.runs.train",
 )
 
 

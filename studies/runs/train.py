@@ -3,14 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.files import clear_leftovers, copy_file, write_text
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.records import write_record
 from menagerie.models.kept_states import make_state_keeper
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, one_training
 from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.evaluation import FILE, evaluate, evaluates_after, sample_accuracy
 from menagerie.studies.runs.folder import provenance
@@ -24,13 +24,15 @@ from menagerie.studies.runs.graphs import (
     parsed_texts,
     read_graphs,
 )
+from menagerie.studies.runs.job import Report
 from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import CARRIED, read_carried, read_result, write_result
-from menagerie.studies.runs.shared import Report, hold_lock, start_from_shared_phase, train_to_branch
+from menagerie.studies.runs.shared import Report as Steps
+from menagerie.studies.runs.shared import saved_step, shared_steps, train_shared_steps
 from menagerie.studies.runs.together import JOINED, take_steps
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import StepClock, TrainingLog, read_training, training_log
+from menagerie.studies.runs.training_log import LastRow, StepClock, TrainingLog, read_training, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -40,15 +42,36 @@ if TYPE_CHECKING:
 OPENED: dict[tuple[Any, ...], Material] = {}
 
 
-def run_cell(
-    job: Job, report: Report, loggers: Sequence[Logger] = (), after_training: Callable[[], None] = lambda: None
-) -> None:
-    """Train and evaluate a cell; at the end the result file is written, whole or not at all.
+WAITS = "waits for steps that another run of this study trains"
 
-    `report` receives each finished step, `loggers` the rows of the training log. `after_training` is called between
-    training and evaluation, when processes that prepare batches have ended and loggers are closed. A stopped run
-    continues from its last state.
+
+def run_cell(
+    job: Job, report: Report, release: Callable[[], None] = lambda: None, loggers: Sequence[Logger] = ()
+) -> None:
+    """Train and evaluate a cell, unless it has ended; at the end the result file is written, whole or not at all.
+
+    `report` receives each step with the last row of the training log in words, and 0 with `WAITS` while the cell waits.
+    `loggers` receive the rows too. `release` is called between training and evaluation, when processes that prepare
+    batches have ended and loggers are closed. A stopped run continues from its last state. Raises if another process
+    trains the cell, or if a cell that it needs has no result.
     """
+    latest = LastRow()
+    with one_training(job):
+        if not job.ended:  # another process may have trained it meanwhile
+            train_and_evaluate(
+                job, lambda step: report(step, latest.text if step else WAITS), [latest, *loggers], release
+            )
+
+
+def run_with_needs(job: Job, report: Report) -> None:
+    """Run the cells that a cell needs, as far as they haven't ended, and then the cell."""
+    for need in job.needs:
+        run_with_needs(need, report)
+    run_cell(job, report)
+
+
+def train_and_evaluate(job: Job, report: Steps, loggers: Sequence[Logger], after_training: Callable[[], None]) -> None:
+    """Train and evaluate a cell, and write its result."""
     from menagerie.models.checkpoint import WEIGHTS, save_checkpoint
 
     cell = job.cell
@@ -88,7 +111,7 @@ def open_material(job: Job) -> Material:
     return OPENED[key]
 
 
-def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = PLAIN) -> "Scorer":
+def fresh_scorer(job: Job, material: Material, graphs: Graphs = PLAIN) -> "Scorer":
     """Build the cell's scorer before its first step. Raises if captions would be cut, unless that is allowed."""
     import torch
 
@@ -100,7 +123,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
     texts = text_space(cell.towers, [*material.texts, *parsed_texts(material, graphs)])
     if cell.start:
         texts = widen(texts, scorer_config(cell.start.folder).texts)
-    base = base_scorer(job, report)
+    base = base_scorer(job)
     torch.manual_seed(cell.seed)
     scorer = build_scorer(cell.model, cell.towers, texts, cell.options, base).to(cell.device)
     if cell.start:
@@ -111,15 +134,24 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
     return scorer
 
 
-def base_scorer(job: Job, report: Report) -> "Scorer | None":
-    """Load the scorer of the cell's base, and train it first if necessary; None without a base."""
+def base_scorer(job: Job) -> "Scorer | None":
+    """Load the scorer of the cell's base; None without a base."""
     from menagerie.models.checkpoint import load_checkpoint
 
-    if job.cell.base is None:
+    if job.base is None:
         return None
-    base = replace(job, cell=job.cell.base, what="")
-    train_other(base, lambda step: report(0))
-    return load_checkpoint(base.folder / CHECKPOINT, base.cell.model)
+    check_needed(job.base)
+    return load_checkpoint(job.base.folder / CHECKPOINT, job.base.cell.model)
+
+
+def check_needed(job: Job) -> None:
+    """Raise `Diverged` if a cell whose weights another cell needs diverged: then the other cell has diverged too."""
+    from menagerie.models.scorer import Diverged
+
+    if job.problem:
+        raise Diverged(job.problem)
+    if read_result(job.folder) is None:
+        raise UserError(f"{job.folder} has no result, but another run begins with its weights; repeat the command")
 
 
 @contextmanager
@@ -134,21 +166,15 @@ def noting_divergence(job: Job) -> Iterator[None]:
         raise
 
 
-def load_same_training(job: Job, report: Report) -> "Scorer | None":
-    """Load the scorer of the cell with the same training (`Cell.trained_as`), and copy its log and what it took over
-    from another study; None if this cell has to be trained itself.
-
-    If the cells differ in options that only affect scores, the other cell is trained first if necessary. If they differ
-    only in graphs of tests, its scorer is used only if it is finished.
-    """
+def load_same_training(job: Job) -> "Scorer | None":
+    """Load the scorer of the cell with the same training (`Job.same_training`), and copy its log and what it took over
+    from another study; None if this cell has to be trained itself."""
     from menagerie.models.checkpoint import load_checkpoint
 
-    other = replace(job, cell=job.cell.trained_as)
-    if other.cell == job.cell:
+    other = job.same_training
+    if other is None:
         return None
-    if read_result(other.folder) is None and other.cell.options == job.cell.options:
-        return None
-    train_other(other, report)
+    check_needed(other)
     read_training(other.folder)  # raises for a changed log, whose copy would pass as unchanged
     for name in (LOG, CARRIED):
         (job.folder / name).unlink(missing_ok=True)
@@ -157,46 +183,20 @@ def load_same_training(job: Job, report: Report) -> "Scorer | None":
     return load_checkpoint(other.folder / CHECKPOINT, other.cell.model, job.cell.options).to(job.cell.device)
 
 
-def train_other(job: Job, report: Report) -> None:
-    """Train a cell whose weights another cell needs, unless it is finished. Raises `Diverged` if it diverged before:
-    then the other cell has diverged too."""
-    from menagerie.models.scorer import Diverged
-
-    if read_result(job.folder) is not None:
-        return
-    with one_training(job, report):
-        if job.problem:
-            raise Diverged(job.problem)
-        if read_result(job.folder) is None:
-            run_cell(job, report)
-
-
-@contextmanager
-def one_training(job: Job, report: Report) -> Iterator[None]:
-    """Lock the training of this cell and its folder inside this context, and delete temporary files of killed
-    processes.
-
-    A cell may wait for a cell whose weights it needs, never the other way round.
-    """
-    with hold_lock(job.shared / f"cell-{job.id}.lock", report) as held:
-        clear_leftovers(job.folder, below=True, alone=held)
-        yield
-
-
 def train_or_take_over(
-    job: Job, material: Material, graphs: Graphs, report: Report, loggers: Sequence[Logger]
+    job: Job, material: Material, graphs: Graphs, report: Steps, loggers: Sequence[Logger]
 ) -> tuple["Scorer", float | None]:
     """Train the cell, or load the same training of another one; returns the scorer after its last step, and the median
     processor time of a step (None if no step was left)."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
     with noting_divergence(job):
-        before = load_same_training(job, report)
+        before = load_same_training(job)
     if before:
         give_readers(before, graphs)
         return before, None
     with noting_divergence(job):
-        scorer = fresh_scorer(job, material, report, graphs)
+        scorer = fresh_scorer(job, material, graphs)
         give_readers(scorer, graphs)
         if job.execution.grad_checkpointing:
             checkpoint_blocks(scorer)
@@ -204,19 +204,19 @@ def train_or_take_over(
             return scorer, train_cell(job, material, scorer, report, log)
 
 
-def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> float | None:
+def train_cell(job: Job, material: Material, scorer: "Scorer", report: Steps, log: TrainingLog) -> float | None:
     """Train to the end, from the cell's last state or from steps that other cells share.
 
     Returns the median processor time of a step, without evaluations and saves; None if no step was left.
     """
     from menagerie.models.training.state import StateFile
 
-    cell, clock = job.cell, StepClock()
-    validation, keep = (
-        material.tests.get("validation"),
-        make_state_keeper(job.folder, job.lacking, cell.model, scorer, log.aside),
-    )
+    cell, clock, file = job.cell, StepClock(), StateFile(job.folder / STATE, job.cell.id)
+    validation, lacking = material.tests.get("validation"), job.lacking
+    keep = make_state_keeper(job.folder, lacking, cell.model, scorer, log.aside)
     keep(0)
+    if any(0 < step <= saved_step(file.path) for step in lacking):  # it was taken before --keep-states asked for it
+        file.path.unlink()
 
     def pass_on(progress: "Progress") -> None:
         clock.stop()
@@ -229,10 +229,9 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
 
     def train_until(step: int | None = None) -> None:
         clock.pause()
-        file = StateFile(job.folder / STATE, cell.id)
         take_steps(job, material, scorer, file, pass_on, step, log.history)
 
-    start_from_shared_phase(job, material, scorer, report, log)
-    train_to_branch(job, scorer, train_until, report)
+    if shared := shared_steps(job, material, scorer):
+        train_shared_steps(job, shared, train_until, report)
     train_until()
     return clock.median

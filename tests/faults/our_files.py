@@ -34,8 +34,6 @@ from menagerie.studies.attention import read_run_config
 from menagerie.studies.cards.card import CardModel, CardProgram, read_card, write_card
 from menagerie.studies.cards.scores import COLUMNS as COLUMNS_OF_SCORES
 from menagerie.studies.cards.scores import read_scores as read_card_scores
-from menagerie.studies.cluster.jobs import Handle
-from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
@@ -164,7 +162,6 @@ def record(name: str, content: dict[str, Any]) -> Callable[[Path], Path]:
     return make
 
 
-HANDLES = {f"cell{k}": Handle("local", str(10**6 + k), f"cluster/{k}.log") for k in range(3)}
 WORDS_CARRIED = {"words": 12, "new_words": ["cat"], "positions": 20, "new_positions": 2, "from": "a"}
 TUNED = read_json(Path(__file__).parents[2] / "studies" / "recipes" / "laptop.json")
 
@@ -298,7 +295,6 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "predictions": (lambda f: make_cell(f) / FILE, lambda p: read_predictions(p.parent).to_csv()),
     "training log": (lambda f: make_cell(f) / LOG, lambda p: read_training(p.parent) or ANEW),
     "config of a run": (make_config, read_claim),
-    "tasks of a cluster": (record(RECORD, HANDLES), lambda p: read_tasks(p.parent) or ANEW),
     "what was carried": (record(CARRIED, WORDS_CARRIED), lambda p: read_carried(p.parent)),
     "kept state": (make_kept, read_kept),
     "measured rows": (make_measured, read_norms),

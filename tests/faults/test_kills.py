@@ -13,7 +13,7 @@ import pytest
 
 from menagerie.envs.core.files import clear_leftovers, scratch_folder, whole_file
 from menagerie.envs.core.machine import is_running, system_name
-from menagerie.studies.cluster.process import Process
+from menagerie.studies.cluster.worker import Process
 from tests.command import ROOT, until
 from tests.faults.kills import COMMANDS, MARK, attack, contents, differences, kill, processes, victims
 
@@ -27,8 +27,7 @@ import sys, time
 from pathlib import Path
 
 from menagerie.envs.core import processes
-from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.cluster.tasks import Tasks
+from menagerie.studies.cluster.jobs import Cluster, Tasks
 
 def wait(*_):
     Path("ready").touch()
@@ -57,8 +56,8 @@ if __name__ == "__main__":
         loader()
     if kind == "tasks":
         import idle
-        Tasks(Cluster("local"), Path("tasks").absolute(), idle.wait, {"a": 0, "b": 1}, lambda name: False,
-              at_once=2).run(print, lambda line: None)
+        Tasks(Cluster("local"), Path("tasks").absolute(), idle.wait).submit([0, 1])
+        time.sleep(600)
 """
 
 

@@ -3,9 +3,9 @@
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -18,7 +18,6 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
-from menagerie.models.training.state import StateFile, copy_state
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, InventedResults, all_arms, has_stopped
@@ -27,12 +26,11 @@ from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import count_steps
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.pages.compute import DASH, BudgetLine, BudgetResult, budget_outcome
-from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.runs.shared import branch_states, folder_of, keep_branch, train_to_branch, trunk_key
+from menagerie.studies.runs.shared import SharedSteps, trunk_key
 from menagerie.studies.runs.train import run_cell
-from tests.command import ROOT, WAIT_SECONDS, read_rows, run_here, succeed
+from tests.command import ROOT, read_rows, run_here, succeed
 from tests.grid_cells import cell_output
 
 COMPUTE = [
@@ -162,23 +160,23 @@ def made(job):
     return cell_output(job.folder, timed=3)
 
 
-def trained(job, stop_at=None, also=lambda step: None):
-    """The steps that a run took; `also` is called with each, and with 0 while the run waits for another one."""
+def trained(job, stop_at=None):
+    """The steps that a run took."""
     seen = []
 
-    def report(step):
-        if step:
-            seen.append(step)
-        also(step)
+    def report(step, text):
+        seen.append(step)
         if step == stop_at:
             raise Stopped
 
-    if stop_at is None:
+    with nullcontext() if stop_at is None else pytest.raises(Stopped):
         run_cell(job, report)
-    else:
-        with pytest.raises(Stopped):
-            run_cell(job, report)
     return seen
+
+
+def kept(job):
+    """The states that cells kept for longer ones, by step."""
+    return SharedSteps(job.shared / trunk_key(job.cell), 0).states()
 
 
 @pytest.fixture(scope="module")
@@ -192,14 +190,13 @@ def alone(jobs_in, tmp_path_factory):
 def test_a_longer_run_that_goes_on_from_a_shorter_one_has_the_same_bytes(jobs_in, alone, tmp_path):
     short, long = jobs_in(tmp_path)
     assert trained(short) == list(range(1, 11))
-    copy = folder_of(short) / "19 (1).pt"  # as a desktop names one
+    (state,) = kept(short).values()
+    copy, damaged = state.with_name("19 (1).pt"), state.with_name("16.pt")  # as a desktop names one
     copy.write_text("somebody's")
-    assert list(branch_states(long)) == [8]  # of the longer one too
-    (damaged := tmp_path / "damaged.pt").write_text("half")
-    keep_branch(long, damaged, 16)
-    assert list(branch_states(long)) == [8], "nothing takes its place"
+    damaged.write_text("half")
+    assert list(kept(long)) == [8]  # of the longer one too
     assert trained(long) == list(range(9, 21))
-    assert list(branch_states(short)) == [16]
+    assert list(kept(short)) == [16]
     assert copy.exists()
     assert [made(short), made(long)] == alone
     for job in (short, long):
@@ -216,52 +213,14 @@ def test_a_longer_run_that_goes_on_from_a_shorter_one_has_the_same_bytes(jobs_in
     assert read_result(long.folder)["provenance"]["step_cpu_seconds"] > 0
 
 
-def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp_path, monkeypatch):
-    """Of three lengths at once, the second wants to keep its state just then. When the third wants to keep its own, the
-    second is still at it, and the third waits."""
-    short, long = jobs_in(tmp_path / "run")
-    recipe = replace(long.cell.recipe, steps=15, single_object_phase=4 / 15)
-    middle = replace(long, cell=replace(long.cell, recipe=recipe))
-    before = replace(middle, out=tmp_path / "before")
-    trained(before, 13)
-    source = StateFile(branch_states(before)[12], trunk_key(middle.cell))
-    copy_state(source, StateFile(middle.folder / STATE, middle.id))
-    trained(short)
-    assert list(branch_states(long)) == [8]
-    middle_waits, middle_keeps, long_waits = Event(), Event(), Event()
-    of_middle = Thread(target=train_to_branch, args=(middle, None, pytest.fail, lambda step: middle_waits.set()))
-
-    def take_over(*_):
-        if of_middle.ident is None:
-            of_middle.start()
-            assert middle_waits.wait(WAIT_SECONDS)
-
-    def keep_late(job, *state):
-        if job is middle:
-            middle_keeps.set()
-            assert long_waits.wait(WAIT_SECONDS)
-        keep_branch(job, *state)
-
-    monkeypatch.setattr(shared, "take_over_states", take_over)
-    monkeypatch.setattr(shared, "keep_branch", keep_late)
-    monkeypatch.setattr(shared, "POLL_SECONDS", 0.01)
-    assert trained(long, also=lambda step: middle_keeps.wait(WAIT_SECONDS) if step else long_waits.set()) == list(
-        range(9, 21)
-    )
-    of_middle.join()
-    assert long_waits.is_set()
-    assert made(long) == alone[1]
-    assert list(branch_states(long)) == [16]
-
-
 def test_a_run_may_be_stopped_before_and_after_its_branch(jobs_in, alone, tmp_path):
     short, long = jobs_in(tmp_path)
     assert trained(short, 3)[-1] == 3
-    assert not branch_states(short)
+    assert not kept(short)
     assert trained(short, 9) == list(range(4, 10))
-    branch_states(short)[8].unlink()  # then what decays isn't kept in its place
+    kept(short)[8].unlink()  # then what decays isn't kept in its place
     assert trained(short) == [10]
-    assert not branch_states(short)
+    assert not kept(short)
     assert trained(long, 12) == list(range(1, 13))
     assert trained(long) == list(range(13, 21))
     assert [made(short), made(long)] == alone

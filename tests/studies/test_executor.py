@@ -6,17 +6,14 @@ import signal
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import Incomplete, UserError
 from menagerie.envs.core.processes import end_processes
 from menagerie.studies.cluster.jobs import Cluster
-from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.dispatch import run_jobs
+from menagerie.studies.runs.executor import run_jobs
 from menagerie.studies.runs.job import AnyJob
-from menagerie.studies.runs.local import Pool
 
 HERE, ELSEWHERE = Cluster(), Cluster("local")
 ENGINES = pytest.mark.parametrize("cluster", [HERE, ELSEWHERE], ids=["here", "local"])
@@ -30,6 +27,7 @@ class Note(AnyJob):
     out: Path
     fate: str = ""
     group: str = ""
+    needs: tuple["Note", ...] = ()
 
     @property
     def name(self):
@@ -44,6 +42,10 @@ class Note(AnyJob):
         return any((self.folder / name).exists() for name in ("process", "diverged"))
 
     @property
+    def held(self):
+        return (self.folder / "held").exists()
+
+    @property
     def problem(self):
         return "the loss is nan" if (self.folder / "diverged").exists() else ""
 
@@ -52,7 +54,7 @@ class Note(AnyJob):
         return int((self.folder / "process").read_text())
 
     def run(self, report, release):
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         report(1, "")
         if self.fate == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -64,7 +66,7 @@ class Note(AnyJob):
         (self.folder / "process").write_text(str(os.getpid()))
 
 
-def run(jobs, cluster, folder, on_finished=lambda job: None, on_failed=None, workers=2):
+def run(jobs, cluster, folder, on_finished=lambda job: None, workers=2):
     """Run jobs; returns the ids of those that ended, in order."""
     ended = []
 
@@ -72,7 +74,7 @@ def run(jobs, cluster, folder, on_finished=lambda job: None, on_failed=None, wor
         ended.append(job.id)
         return on_finished(job)
 
-    run_jobs(jobs, cluster, workers, folder, end, on_failed)
+    run_jobs(jobs, cluster, workers, folder, end)
     return ended
 
 
@@ -116,21 +118,48 @@ def test_a_diverged_job_ends_no_other(cluster, tmp_path, capsys):
 
 
 @ENGINES
-@pytest.mark.parametrize(("fate", "reason"), [("mistaken", "mistaken, sadly"), ("killed", "ended with")])
-def test_a_failed_job_is_left_out_or_ends_the_command_by_its_name(cluster, fate, reason, tmp_path):
-    notes, failed = [Note("bad", tmp_path, fate), *(Note(name, tmp_path) for name in "ab")], {}
-    reason = "it ended without a result" if (cluster, fate) == (ELSEWHERE, "killed") else reason
-    assert sorted(run(notes, cluster, tmp_path, on_failed=lambda job, why: failed.update({job: why}))) == ["a", "b"]
-    assert list(failed) == notes[:1]
-    assert reason in failed[notes[0]]
-    if fate == "mistaken":
-        with pytest.raises(UserError, match="note bad: mistaken, sadly"):
-            run([replace(note, out=tmp_path / "anew") for note in notes], cluster, tmp_path / "anew", workers=1)
-        ended = Note("a", tmp_path / "anew").ended
-        assert ended == (cluster == ELSEWHERE), "a task of a cluster is nobody's child"
+@pytest.mark.parametrize(
+    ("fate", "reason"),
+    [("mistaken", "mistaken, sadly"), ("killed", "its process was killed|it ended without a result")],
+)
+def test_a_failed_job_ends_the_command_by_its_name(cluster, fate, reason, tmp_path):
+    notes = [Note("bad", tmp_path, fate), *(Note(name, tmp_path) for name in "ab")]
+    with pytest.raises(UserError, match=f"note bad: ({reason})"):
+        run(notes, cluster, tmp_path, workers=1)
+    assert Note("b", tmp_path).ended == (cluster == ELSEWHERE), "the others of a cluster are waited for"
 
 
-def test_an_interrupt_as_a_worker_starts_leaves_none_behind(monkeypatch):
+@ENGINES
+def test_a_job_waits_for_those_that_it_needs(cluster, tmp_path):
+    """They run though nobody named them, and a job runs though one of them diverged."""
+    one, bad = Note("one", tmp_path), Note("bad", tmp_path, "diverged")
+    two = Note("two", tmp_path, needs=(one,))
+    ended = run([Note("three", tmp_path, needs=(two, bad)), one], cluster, tmp_path)
+    assert sorted(ended) == ["bad", "one", "three", "two"]
+    assert ended.index("one") < ended.index("two") < ended.index("three") == 3
+
+
+@ENGINES
+def test_jobs_that_another_command_runs_are_left_out_and_named(cluster, tmp_path):
+    """With those that need them; what it has ended meanwhile counts."""
+    soon, later = Note("soon", tmp_path), Note("later", tmp_path)
+    for note in (soon, later):
+        note.folder.mkdir(parents=True)
+        (note.folder / "held").touch()
+    waiting = Note("waiting", tmp_path, needs=(later,))
+
+    def other_ends_it(job):
+        (soon.folder / "process").write_text("7")
+
+    with pytest.raises(Incomplete, match=r"another command runs 1 of the runs \(note later\), for which 1 others wait"):
+        run([soon, later, waiting, Note("free", tmp_path)], cluster, tmp_path, other_ends_it)
+    assert Note("free", tmp_path).ended
+    assert soon.process == 7
+    assert not later.ended
+    assert not waiting.ended
+
+
+def test_an_interrupt_as_a_worker_starts_leaves_none_behind(monkeypatch, tmp_path):
     """The command would wait for it for ever at its own end."""
     start, before = BaseProcess.start, multiprocessing.active_children()
 
@@ -139,10 +168,8 @@ def test_an_interrupt_as_a_worker_starts_leaves_none_behind(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(BaseProcess, "start", interrupted)
-    pool = Pool()
     with pytest.raises(KeyboardInterrupt):
-        pool.start(mock.Mock(spec=Job))
-    pool.stop()
+        run([Note("a", tmp_path)], HERE, tmp_path)
     left = [process for process in multiprocessing.active_children() if process not in before]
     end_processes(left)
     assert not left

@@ -53,7 +53,7 @@ def ran(tmp_path_factory):
         identity, files = render(own, 1)
         (its,) = cells(own, identity)
         jobs[name] = Job(its, files[its.data], store / name)
-        run_cell(jobs[name], lambda step: None)
+        run_cell(jobs[name], lambda step, text: None)
     return jobs
 
 
@@ -92,7 +92,7 @@ def test_tests_alone_are_scored_with_the_weights_of_a_finished_cell(ran, tmp_pat
     """In one folder the same bytes as trained apart, without a step."""
     for name, before in (("test", "plain"), ("both", "train")):
         again, steps = replace(ran[name], out=shutil.copytree(ran[before].out, tmp_path / name)), []
-        run_cell(again, steps.append)
+        run_cell(again, lambda *step, steps=steps: steps.append(step))
         assert steps == []
         assert same(again, ran[name])
         assert predictions(again) == predictions(ran[name])

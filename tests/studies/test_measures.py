@@ -20,7 +20,7 @@ from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.measure import FOLDER, Measure, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.data import Material, SplitData
-from menagerie.studies.runs.dispatch import run_jobs
+from menagerie.studies.runs.executor import run_jobs
 from menagerie.studies.runs.train import run_cell
 from tests.command import run_here
 from tests.grid_cells import chosen_alone, splits
@@ -93,7 +93,7 @@ def cell(tmp_path_factory):
     recipe = splits(grid)[0]
     made = cell_of(grid, "clip", SplitData(recipe, store.identity), recipe.seed)
     job = Job(made, store.make(recipe), folder / "run", execution=Execution(keep_states=(0, 2, 99)))
-    run_cell(job, lambda step: None)
+    run_cell(job, lambda step, text: None)
     return job
 
 

@@ -124,19 +124,29 @@ def test_a_study_of_multi_object_scenes(tmp_path):
         ("views: Axis[int]", "steps: Axis[int]", "Views has two options --steps"),
         ("views=self.views)", "veiws=self.views)", "'veiws'; did you mean 'views'"),
         ('("model", "views"), against', '"vews", against', "no run has a label 'vews'; labels are model, pairs"),
-        ('against={"views": self', 'against={"view": self', "line 27: against={'view': 1}: view must be among `by`"),
-        ("self.pairs[-1]", "self.paris[-1]", "line 26: AttributeError: 'Views' object has no attribute 'paris'"),
+        ('against={"views": self', 'against={"view": self', "against={'view': 1}: view must be among `by`"),
         ('panels=("model",)', 'panels=("mode",)', "the part 'views' of the page: no run has a label 'mode'"),
     ],
 )
-def test_a_mistake_is_one_line_before_anything_is_made(old, new, said, folder):
-    text = (folder / "views.py").read_text()
-    assert old in text
-    (folder / "mistaken.py").write_text(text.replace(old, new).replace("self.steps", "self.views"))
-    done = run_here([*MENAGERIE, "run", str(folder / "mistaken.py"), *SHORT, "--dry-run"], folder)
+def test_a_mistake_is_one_line_of_a_dry_run(old, new, said, folder):
+    done = dry_run(folder, old, new)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def dry_run(folder, old, new):
+    """A dry run of the study with a mistake in it."""
+    text = (folder / "views.py").read_text()
+    assert old in text
+    (folder / "mistaken.py").write_text(text.replace(old, new).replace("self.steps", "self.views"))
+    return run_here([*MENAGERIE, "run", str(folder / "mistaken.py"), *SHORT, "--dry-run"], folder)
+
+
+def test_an_error_of_the_page_has_its_traceback(folder):
+    with pytest.raises(AttributeError, match="'Views' object has no attribute 'paris'") as caught:
+        dry_run(folder, "self.pairs[-1]", "self.paris[-1]")
+    assert any(entry.path.name == "mistaken.py" and entry.lineno + 1 == 26 for entry in caught.traceback)
 
 
 def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_path):

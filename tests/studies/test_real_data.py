@@ -26,9 +26,10 @@ from menagerie.models.training.feed import Feed
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.real_data import RealTraining
-from menagerie.studies.runs import dispatch
+from menagerie.studies.runs import executor
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import run_folder
+from menagerie.studies.runs.runners import run_job
 from menagerie.studies.runs.train import fresh_scorer, open_material
 from menagerie.studies.sources.photograph_checks import check_pretrained
 from menagerie.studies.transfer import Transfer
@@ -89,7 +90,7 @@ def study(folder, monkeypatch):
         queue = list(jobs)
         while queue:
             job = queue.pop(0)
-            job.run(lambda step, text="": None, lambda: None)
+            run_job(job, lambda step, text="": None, lambda: None)
             queue += on_finished(job) or ()
 
     def here(out, **options):
@@ -100,7 +101,7 @@ def study(folder, monkeypatch):
             run_study(study, folder / out)
         return folder / out
 
-    monkeypatch.setattr(dispatch, "run_jobs", in_turn)
+    monkeypatch.setattr(executor, "run_jobs", in_turn)
     monkeypatch.chdir(folder)
     return here
 
@@ -193,7 +194,7 @@ def test_held_out_photographs_are_not_trained_on_and_their_items_have_their_own_
 
 def test_vocabularies_have_words_without_capitals_and_punctuation(folder):
     (job,) = jobs_of(folder)
-    words = fresh_scorer(job, open_material(job), lambda step: None).texts.words
+    words = fresh_scorer(job, open_material(job)).texts.words
     assert {"a", "zebra", "room", "7"} <= set(words)
     assert not {"A", "Room", "7.", "7:", "zebra,"} & set(words)
 
@@ -202,7 +203,7 @@ def test_vocabularies_have_words_without_capitals_and_punctuation(folder):
 def test_a_batch_has_its_share_of_rendered_scenes(folder, mix):
     (job,) = jobs_of(folder, mix=(mix,))
     material = open_material(job)
-    feed = Feed(material.train, fresh_scorer(job, material, lambda step: None).reader, job.cell.recipe, 0)
+    feed = Feed(material.train, fresh_scorer(job, material).reader, job.cell.recipe, 0)
     photographs = IMAGES - SHOWN - HELD_OUT if mix < 1 else 0
     for step in range(3):
         rendered = np.count_nonzero(feed.sampler.indices(step) >= photographs)
@@ -230,7 +231,7 @@ def test_weights_of_a_run_are_carried_over(study, folder, tmp_path):
     run_of = synthetic(tmp_path / "synthetic")
     fresh, started = jobs_of(folder, starts=("none", str(run_of)))
     before = load_checkpoint(run_of)
-    scorer = fresh_scorer(started, open_material(started), lambda step: None)
+    scorer = fresh_scorer(started, open_material(started))
     for word in ("caribou", "red"):
         rows = [its.model.token_embedding.weight[1 + its.texts.words.index(word)] for its in (scorer, before)]
         assert torch.equal(*rows)
@@ -256,7 +257,7 @@ def test_weights_trained_from_a_file_are_carried_over_with_its_options(tag, fold
     config.check_given(PLAIN)
     fresh, started = jobs_of(folder, starts=config.starts, **same)
     assert (fresh.cell.towers, started.cell.towers) == (towers, TowerConfig(name, str(file), 48, load=False))
-    own = fresh_scorer(started, open_material(started), lambda step: None)
+    own = fresh_scorer(started, open_material(started))
     assert torch.equal(own.model.visual.proj, scorer.model.visual.proj)
 
 

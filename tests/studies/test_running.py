@@ -53,7 +53,7 @@ def test_the_page_of_a_stopped_study_has_its_finished_run(tmp_path, monkeypatch)
         _[-1](jobs[0])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("menagerie.studies.runs.dispatch.run_jobs", stopped)
+    monkeypatch.setattr("menagerie.studies.runs.executor.run_jobs", stopped)
     monkeypatch.setattr(Running, "render", lambda self, arms: None)
     monkeypatch.setattr(Running, "job", lambda self, arm: arm)
     monkeypatch.setattr(Sparing, "__call__", lambda self, action: False)

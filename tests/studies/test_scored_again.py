@@ -12,7 +12,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job, Start
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.runs.whole_job import run_job
+from menagerie.studies.runs.train import run_with_needs
 from tests.grid_cells import cells, render
 
 SMOKE = replace(
@@ -46,7 +46,7 @@ def ran(tmp_path_factory):
         cell = study.make_arm("captioner", plain.data, plain.seed, {"alpha": alpha, "prior": "images"})
         jobs[alpha] = Job(cell, files[plain.data], folder / "run")
         steps[alpha] = []
-        run_job(jobs[alpha], lambda step, text, seen=steps[alpha]: seen.append(step), lambda: None)
+        run_with_needs(jobs[alpha], lambda step, text, seen=steps[alpha]: seen.append(step))
     return jobs, steps
 
 
@@ -85,7 +85,7 @@ def test_a_failed_training_leaves_out_all_cells_that_score_it(ran, tmp_path):
     other.folder.mkdir(parents=True)
     (other.folder / DIVERGED).write_text("the loss was no number")
     with pytest.raises(UserError, match="the loss was no number"):
-        run_job(job, lambda step, text: None, lambda: None)
+        run_with_needs(job, lambda step, text: None)
     assert job.problem == other.problem
 
 
@@ -99,7 +99,7 @@ def elsewhere(ran, folder, **options):
 def run(job):
     """The steps that a job takes."""
     steps = []
-    run_job(job, lambda step, text: steps.append(step), lambda: None)
+    run_with_needs(job, lambda step, text: steps.append(step))
     return [step for step in steps if step]
 
 

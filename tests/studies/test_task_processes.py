@@ -14,7 +14,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
 from menagerie.studies.cluster.jobs import Cluster, Slurm, check_cluster, sbatch_options
 from menagerie.studies.frame.run import Running, one_run_study
-from menagerie.studies.runs.dispatch import resources
+from menagerie.studies.runs.runners import resources
 from menagerie.studies.runs.shared import saved_step
 from menagerie.studies.runs.together import take_steps
 from menagerie.studies.runs.train import fresh_scorer, open_material
@@ -26,7 +26,7 @@ TASK = """
 import pickle, signal
 from pathlib import Path
 from menagerie.studies.cluster.worker import SIGNALS, Interruption
-from menagerie.studies.runs.dispatch import run_task
+from menagerie.studies.runs.runners import run_task
 
 if __name__ == "__main__":
     interruption = Interruption()
@@ -70,7 +70,7 @@ def test_an_interrupted_task_of_two_processes_goes_on_with_the_losses_of_one(job
     assert json.loads((mine.folder / "result.json").read_text())["provenance"]["processes"] == 2
     alone: dict[int, float] = {}
     material = open_material(job)
-    scorer = fresh_scorer(job, material, lambda step: None)
+    scorer = fresh_scorer(job, material)
     take_steps(
         job, material, scorer, StateFile(tmp_path / "state.pt", job.id), lambda p: alone.update({p.step: p.loss})
     )

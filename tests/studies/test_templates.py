@@ -71,8 +71,8 @@ def test_a_caption_that_would_be_cut_is_refused_before_training(tmp_path):
     job = Job(cells(replace(PRESET, tokenizer="open_clip"), "store")[0], make_split(tmp_path, LONG), tmp_path)
     material = split_material(job.data_file)
     with pytest.raises(UserError, match=r"'really .* has 9\d tokens, and nano reads 77: it would be cut"):
-        fresh_scorer(job, material, lambda step: None)
+        fresh_scorer(job, material)
     graphs = replace(job, cell=cells(replace(PRESET, models=("oc-clip",), tokenizer="open_clip"), "store")[0])
-    assert fresh_scorer(graphs, material, lambda step: None).texts.context == 77
+    assert fresh_scorer(graphs, material).texts.context == 77
     closed = replace(job, cell=cells(PRESET, "store")[0])  # a closed vocabulary reads captions of any length
-    assert fresh_scorer(closed, material, lambda step: None).texts.context > 90
+    assert fresh_scorer(closed, material).texts.context > 90

@@ -21,7 +21,7 @@ from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.checks import check_study
 from menagerie.studies.frame.run import Running, one_run_study
 from menagerie.studies.frame.run import train as train_one
-from menagerie.studies.runs.dispatch import run_jobs
+from menagerie.studies.runs.executor import run_jobs
 from menagerie.studies.runs.followers import dismiss, follow_trainings
 from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.shared import saved_step
@@ -132,7 +132,7 @@ def two_trainings(ranks, job):
     material, said = open_material(job), []
     recipe = replace(job.cell.recipe, image_negatives=True)  # which the split lacks
     for each in (replace(job, cell=replace(job.cell, recipe=recipe)), job):
-        scorer = interrupting(fresh_scorer(each, material, lambda step: None), 3)
+        scorer = interrupting(fresh_scorer(each, material), 3)
         try:
             take_steps(each, material, scorer, StateFile(job.out / "state.pt", job.id), lambda progress: None)
         except (UserError, Stopped) as end:

@@ -42,7 +42,7 @@ def job_in(tmp_path_factory):
 @pytest.fixture(scope="module")
 def undisturbed(job_in, tmp_path_factory):
     job = job_in(tmp_path_factory.mktemp("undisturbed"))
-    run_cell(job, lambda step: None)
+    run_cell(job, lambda step, text: None)
     return job
 
 
@@ -56,7 +56,7 @@ def made(job):
 
 
 def stop_at(job, last, error=Stopped):
-    def report(step):
+    def report(step, text):
         if step == last:
             raise error
 
@@ -83,7 +83,7 @@ def test_the_log_has_a_row_for_every_step(undisturbed):
 def test_validations_loaders_and_checkpointed_blocks_change_no_byte_of_a_run(job_in, undisturbed, tmp_path):
     """Validations change their own column of the log."""
     job = job_in(tmp_path, grad_checkpointing=True, loaders=2, validate_every=7)
-    run_cell(job, lambda step: None)
+    run_cell(job, lambda step, text: None)
     assert job.id == undisturbed.id
     assert made(job) == made(undisturbed)
     mine, theirs = read_training(job.folder), read_training(undisturbed.folder)
@@ -103,7 +103,7 @@ def stopped(job_in, tmp_path_factory):
     assert read_training(job.folder)["step"].tolist() == list(range(1, 39))
     stop_at(job, 100)
     stop_at(job, 117, RuntimeError)  # it goes on from step 100
-    run_cell(job, lambda step: None)
+    run_cell(job, lambda step, text: None)
     return job
 
 
@@ -199,7 +199,7 @@ def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
     job = job_in(tmp_path)
     job = replace(job, cell=replace(job.cell, recipe=replace(RECIPE, learning_rate=1000.0)))
     with pytest.raises(UserError, match="no finite number"):
-        run_cell(job, lambda step: None)
+        run_cell(job, lambda step, text: None)
     losses = read_training(job.folder)["loss"]
     assert np.isfinite(losses[0])
     assert not np.isfinite(losses).all()
@@ -225,9 +225,9 @@ def test_a_run_that_diverges_in_its_last_step_gets_no_result(name, reason, job_i
     (tmp_path / "bad.py").write_text(BAD)
     job = job_in(tmp_path)
     job = replace(job, cell=replace(job.cell, model=f"{tmp_path}/bad.py:{name}", recipe=replace(RECIPE, steps=1)))
-    for _ in range(2):
-        with pytest.raises(Diverged, match=reason):
-            run_cell(job, lambda step: None)
+    with pytest.raises(Diverged, match=reason):
+        run_cell(job, lambda step, text: None)
+    run_cell(job, lambda step, text: pytest.fail("it isn't trained again"))
     assert reason in job.problem
     assert (job.ended, read_result(job.folder)) == (True, None)
 

@@ -19,7 +19,7 @@ from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Facts, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_figures import history, search_figures
-from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.tune import Searched, Tune
 from tests.command import read_rows
 

@@ -1,0 +1,331 @@
+"""Where jobs run: worker processes of this command, this process as the first of torchrun's, or tasks of a cluster.
+
+Results don't depend on it: each job runs alone in its process, with a fixed number of threads.
+"""
+
+import multiprocessing
+import queue
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers
+from menagerie.envs.core.processes import call_in_worker, end_processes, end_with_parent, workers_context
+from menagerie.envs.core.progress import PlainLines
+from menagerie.envs.core.server_start import import_modules
+from menagerie.studies.cluster.jobs import Cluster, Tasks, reason_of_end
+from menagerie.studies.cluster.worker import Interruption
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.followers import run_in_processes
+from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.machine import MODULES, start_server
+from menagerie.studies.runs.train import run_cell
+
+if TYPE_CHECKING:
+    from submitit import Job as SubmittedJob
+
+POLL_SECONDS, CLUSTER_POLL_SECONDS = 0.2, 1.0
+LEAVE_SECONDS = 5.0  # after which an idle worker that hasn't ended is killed
+GRACE = {"local": 0.5, "slurm": 15.0}  # seconds after a task's end until its result is visible on a network file system
+MOST_NAMED = 4  # jobs whose loss is in a progress message
+
+
+def run_job(job: AnyJob, report: Report, release: Callable[[], None]) -> None:
+    """Run a job of any kind in this process; see `AnyJob.run`."""
+    if isinstance(job, Job):
+        run_cell(job, report, release)
+    else:
+        clear_leftovers(job.folder, below=True)
+        job.run(report, release)
+
+
+def run_interruptible(job: AnyJob, interruption: Interruption, report: Report) -> None:
+    """Run a job so that a training whose end is requested ends after its current step. Before its first step, and after
+    it has called `release`, it ends at once, like any other job."""
+    interruption.deferred = job.has_processes  # they must not be killed while they start or send a batch
+
+    def pass_on(step: int, text: str = "") -> None:
+        interruption.deferred = isinstance(job, Job)
+        interruption.check()
+        report(step, text)
+
+    try:
+        run_job(job, pass_on, interruption.release)
+    finally:
+        interruption.release()  # also after an error between two steps
+
+
+@dataclass
+class Runner:
+    """A place where jobs run."""
+
+    counts_steps: bool = True
+    """Whether `steps` has the steps of running jobs."""
+    patient: bool = False
+    """Whether other jobs are waited for when one has failed."""
+    steps: dict[str, int] = field(default_factory=dict)
+    """The last known step of each job, by its id."""
+    show: Callable[[], None] = lambda: None
+    """Shows the progress."""
+
+    def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
+        """Return those of the jobs that can be started now, while others run."""
+        raise NotImplementedError
+
+    def start(self, jobs: Sequence[AnyJob]) -> Sequence[Any]:
+        """Start the chosen jobs; returns a handle for each, which is `done()` when its job runs no more."""
+        raise NotImplementedError
+
+    def wait(self, handles: Collection[Any]) -> None:
+        """Wait a moment, or until one of the jobs is done."""
+
+    def reason(self, handle: Any) -> str:
+        """Return why a job that is done has failed, as far as it is known; else an empty text."""
+        raise NotImplementedError
+
+    def line(self, handles: Collection[Any]) -> str:
+        """Return what is known of the running jobs, as a line."""
+        return ""
+
+    def stop(self, handles: Collection[Any]) -> None:
+        """End the running jobs; their saved states stay."""
+
+    def close(self) -> None:
+        """Free what jobs needed, as all have ended."""
+
+
+_messages: Any = None  # in a worker: the queue for its progress messages
+
+
+def begin_worker(messages: Any) -> None:
+    """Prepare a worker process."""
+    global _messages
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
+    end_with_parent()
+    messages.cancel_join_thread()  # the last ones don't matter
+    _messages = messages
+
+
+def work(job: AnyJob) -> None:
+    """Run a job in a worker process, and send its steps."""
+    interruption, sent = Interruption(), 0.0
+    signal.signal(signal.SIGTERM, interruption.request)
+
+    def report(step: int, text: str) -> None:
+        nonlocal sent
+        if time.monotonic() - sent > POLL_SECONDS:
+            sent = time.monotonic()
+            _messages.put((step, text))
+
+    try:
+        call_in_worker(run_interruptible, job, interruption, report)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+class Worker:
+    """A process that runs one job after another; the next job needn't load torch again. It is a pool of its own, so
+    that one that is killed breaks no other."""
+
+    def __init__(self) -> None:
+        context = workers_context()
+        self.messages = context.Queue()
+        self.pool = ProcessPoolExecutor(1, context, begin_worker, (self.messages,))
+        self.job: AnyJob | None = None
+        self.future: Future[None] = Future()
+        self.text = ""
+
+    def start(self, job: AnyJob) -> Future[None]:
+        self.job, self.text = job, ""
+        self.future = self.pool.submit(work, job)
+        return self.future
+
+    @property
+    def idle(self) -> bool:
+        return self.job is None or self.future.done()
+
+    @property
+    def group(self) -> str:
+        """The group of its last job."""
+        return self.job.group if self.job else ""
+
+    def listen(self, steps: dict[str, int]) -> None:
+        """Take the messages of the worker's job."""
+        while self.job:
+            try:
+                step, self.text = self.messages.get_nowait()
+            except queue.Empty:
+                return
+            steps[self.job.id] = max(steps.get(self.job.id, 0), step)
+
+
+class Workers(Runner):
+    """Worker processes of this command."""
+
+    def __init__(self, most: int, threads: int) -> None:
+        super().__init__()
+        start_server(threads)
+        self.most, self.workers = most, list[Worker]()
+        self.others = multiprocessing.active_children()
+
+    def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
+        """Choose a job: if possible one whose group an idle worker has loaded, else one whose group no busy worker has
+        loaded."""
+        if not ready or running >= self.most:
+            return []
+        loaded, held = ({each.group for each in self.workers if each.idle == idle} - {""} for idle in (True, False))
+        return [min(ready, key=lambda job: (job.group not in loaded, job.group in held))]
+
+    def start(self, jobs: Sequence[AnyJob]) -> list[Future[None]]:
+        """Give a job to an idle worker, if possible one that has loaded its group; if none is idle, to a new worker."""
+        (job,) = jobs
+        idle = [worker for worker in self.workers if worker.idle]
+        worker = min(idle, key=lambda worker: worker.group != job.group, default=None)
+        if worker is None:
+            worker = Worker()
+            self.workers.append(worker)
+        return [worker.start(job)]
+
+    def wait(self, handles: Collection[Future[None]]) -> None:
+        wait(handles, POLL_SECONDS, FIRST_COMPLETED)
+        for worker in self.workers:
+            worker.listen(self.steps)
+
+    def reason(self, handle: Future[None]) -> str:
+        error = handle.exception()
+        if isinstance(error, BrokenProcessPool):
+            self.workers = [worker for worker in self.workers if worker.future is not handle]
+            return "its process was killed, as the system does when memory is short; try fewer --workers"
+        if error and not isinstance(error, UserError):
+            raise error
+        return str(error or "")
+
+    def line(self, handles: Collection[Future[None]]) -> str:
+        """Return the losses of the first few running jobs."""
+        known = [(each.job.name, each.text) for each in self.workers if each.job and each.text and not each.idle]
+        return "; ".join(f"{name}: {text}" for name, text in known[:MOST_NAMED])
+
+    def stop(self, handles: Collection[Future[None]] = ()) -> None:
+        end_processes([child for child in multiprocessing.active_children() if child not in self.others])
+
+    def close(self) -> None:
+        """Let the workers end by themselves, so that their libraries free what they hold."""
+        for worker in self.workers:
+            worker.pool.shutdown(wait=False)
+        end = time.monotonic() + LEAVE_SECONDS
+        while set(multiprocessing.active_children()) - set(self.others) and time.monotonic() < end:
+            time.sleep(0.01)
+        self.stop()
+
+
+class FirstProcess(Runner):
+    """This process, which the other processes of torchrun train together with: one job after another."""
+
+    def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
+        return list(ready[: 1 - running])
+
+    def start(self, jobs: Sequence[AnyJob]) -> list[Future[None]]:
+        """Run a job to its end."""
+        (job,) = jobs
+        done = Future[None]()
+
+        def report(step: int, text: str) -> None:
+            self.steps[job.id] = step
+            self.show()
+
+        try:
+            run_job(job, report, lambda: None)
+            done.set_result(None)
+        except UserError as error:
+            done.set_exception(error)
+        return [done]
+
+    def reason(self, handle: Future[None]) -> str:
+        return str(handle.exception() or "")
+
+
+@dataclass
+class StartedTask:
+    """A task of a cluster."""
+
+    job: AnyJob
+    submitted: "SubmittedJob[None]"
+    grace: float
+    since: float = 0.0
+    """When it was first seen that the task had ended."""
+
+    def done(self) -> bool:
+        if not self.submitted.done():
+            return False
+        self.since = self.since or time.monotonic()
+        return self.job.ended or time.monotonic() - self.since > self.grace
+
+
+class ClusterTasks(Runner):
+    """Tasks of a cluster, or subprocesses that stand for them."""
+
+    def __init__(self, cluster: Cluster, folder: Path, workers: int) -> None:
+        super().__init__(counts_steps=False, patient=True)
+        self.cluster = cluster
+        self.most = workers if cluster.engine == "local" else cluster.slurm.at_once
+        self.tasks = Tasks(cluster, folder, partial(run_task, processes=cluster.slurm.processes))
+
+    def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
+        return list(ready[: max(0, self.most - running)])
+
+    def start(self, jobs: Sequence[AnyJob]) -> list[StartedTask]:
+        submitted = self.tasks.submit(jobs, *resources(jobs, self.cluster.slurm.processes))
+        grace = GRACE[self.cluster.engine]
+        return [StartedTask(job, task, grace) for job, task in zip(jobs, submitted, strict=True)]
+
+    def wait(self, handles: Collection[StartedTask]) -> None:
+        time.sleep(CLUSTER_POLL_SECONDS if self.cluster.engine == "slurm" else POLL_SECONDS)
+
+    def reason(self, handle: StartedTask) -> str:
+        if handle.job.ended:
+            return ""
+        reason = reason_of_end(handle.submitted)
+        print(f"no result of {handle.job.name}: {reason}", flush=True)
+        return reason
+
+    def line(self, handles: Collection[StartedTask]) -> str:
+        counts = Counter(task.submitted.state.lower() for task in handles)
+        return ", ".join(f"{count} {state}" for state, count in counts.items())
+
+    def stop(self, handles: Collection[StartedTask]) -> None:
+        self.tasks.end([task.submitted for task in handles])
+
+
+def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> None:
+    """Run a job in a task, unless the job has already ended. `processes` is the number of processes that share a
+    training."""
+    if job.ended:
+        return
+    lines = PlainLines()
+
+    def report(step: int, text: str) -> None:
+        if lines.due():
+            line = f"{job.name}: step {step} of {job.steps}"
+            print(f"{line}, {text}" if text else line, flush=True)
+
+    run = partial(run_interruptible, job, interruption, report)
+    if isinstance(job, Job):
+        import_modules(MODULES)
+    if isinstance(job, Job) and processes > 1:
+        run_in_processes(run, processes, job.threads)
+    else:
+        run()
+
+
+def resources(jobs: Collection[AnyJob], processes: int) -> tuple[int, int]:
+    """Return the cores and GPUs that a task of `processes` processes needs."""
+    cores = max(1, *(job.threads for job in jobs))
+    return processes * cores, processes * any(job.device.startswith("cuda") for job in jobs)
