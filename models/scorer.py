@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.layers import NamedLayers
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, find_cut_texts, map_tensors
@@ -38,12 +37,12 @@ class Sharing(NamedTuple):
     loss must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
 
 
-class Scorer(NamedLayers, ABC):
+class Scorer(nn.Module, ABC):
     """Encodes images and texts separately, then compares them.
 
     A user's class sets `config_class` to a dataclass of its options, is built with `(towers, texts, config)`, and keeps
     the config in `self.config`. `capabilities` declares further abilities: "attention" (maps per phrase), "slots"
-    (vectors made of parts with separate attention).
+    (vectors made of parts with separate attention). See `menagerie.models.layers` for layers of its own.
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()

@@ -13,6 +13,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.rules import parse
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.trained_on import Overlap, Training, measure_overlap
+from menagerie.models.layers import grid_of, image_features, image_layers, slots, text_features, text_layers
 from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
@@ -96,22 +97,22 @@ class LoadedScorer:
     @property
     def layers(self) -> tuple[str, ...]:
         """The names of the layers that `features` gives, in order."""
-        return self.scorer.layers
+        return image_layers(self.scorer)
 
     @property
     def text_layers(self) -> tuple[str, ...]:
         """The names of the layers that `text_features` gives, in order."""
-        return self.scorer.text_layers
+        return text_layers(self.scorer)
 
     @property
     def grid(self) -> tuple[int, int] | None:
         """Rows and columns of an image's patches: the last rows x columns tokens of its layers, row by row."""
-        return self.scorer.grid
+        return grid_of(self.scorer)
 
     def features(self, images: Any, layers: str | Sequence[str] | None = None) -> Features:
         """A tensor (n, t, d) for each layer of the images, by its name; raises for a name that isn't in `layers`."""
         blocks = frame_images(images, self.framing).split(BLOCK)
-        return concatenate_features([self.scorer.features(block, layers) for block in blocks])
+        return concatenate_features([image_features(self.scorer, block, layers) for block in blocks])
 
     def text_features(
         self,
@@ -122,7 +123,7 @@ class LoadedScorer:
         """A tensor (m, t, d) for each layer of the captions, by its name; padding is 0, `present[name]` (m, t) tells
         it from tokens. Raises for a name that isn't in `text_layers`."""
         blocks = self._blocks(captions, graphs)
-        return concatenate_features([self.scorer.text_features(block, layers) for block in blocks])
+        return concatenate_features([text_features(self.scorer, block, layers) for block in blocks])
 
     def slots(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
@@ -130,7 +131,7 @@ class LoadedScorer:
         """The layer "slots" (n, q, d): what each phrase of caption i takes from image i; raises for a scorer in which
         texts take nothing from images."""
         pixels, blocks = self._pair_blocks(images, captions, graphs)
-        return concatenate_features([self.scorer.slots(*pair) for pair in zip(pixels, blocks, strict=True)])
+        return concatenate_features([slots(self.scorer, *pair) for pair in zip(pixels, blocks, strict=True)])
 
     def _pair_blocks(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None

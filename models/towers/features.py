@@ -5,7 +5,7 @@ open_clip's and timm's `forward_intermediates` and transformers' `hidden_states`
 format of its own, and the first two don't give the stem. The tests compare the hooks with them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.towers.places import Places
@@ -88,28 +89,31 @@ def concatenate_layers(layers: Sequence[Layer]) -> Layer:
 
 
 class Passes:
-    """Records what a tower's layers output in each of its passes: the tokens, and the layers `wanted`."""
+    """Records what a tower's layers output in each of its passes; nothing without `places`."""
 
-    def __init__(self, places: Places, wanted: Collection[str] | None = None) -> None:
-        """`wanted` names the layers to keep; None keeps all."""
-        self.places, self.wanted = places, wanted
+    def __init__(self, places: Places | None) -> None:
+        self.places = places
         self.passes: list[dict[str, Tensor]] = []
         self.masks: list[Tensor | None] = []
 
     @contextmanager
-    def watching(self) -> Iterator["Passes"]:
+    def watching(self) -> Iterator[None]:
         """Record the tower's passes inside this context."""
+        handles = self._hooks() if self.places else []
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _hooks(self) -> list[RemovableHandle]:
         handles = [self.places.blocks[0].register_forward_pre_hook(self._start)]
         for k, block in enumerate(self.places.blocks, start=1):
             handles.append(block.register_forward_hook(lambda *given, k=k: self._block(k, given[-1])))
         handles.append(self.places.norm.register_forward_hook(lambda *given: self._norm(given[-1])))
         if self.places.reads is not None:
             handles.append(self.places.reads.register_forward_pre_hook(self._read, with_kwargs=True))
-        try:
-            yield self
-        finally:
-            for handle in handles:
-                handle.remove()
+        return handles
 
     def layers(self, count: int, rows: TextRows | None = None) -> dict[str, Layer]:
         """Return the recorded layers of `count` images or texts, by name.
@@ -120,25 +124,22 @@ class Passes:
         shapes = {each[TOKENS].shape[1:] if TOKENS in each else None for each in self.passes}
         if len(shapes) != 1 or None in shapes:
             return {}
-        names = [name for name in self.places.names if name in self.passes[0]]
         mask = None if any(mask is None for mask in self.masks) or not self.masks else torch.cat(self.masks)
-        found = {name: Layer(torch.cat([each[name] for each in self.passes]), mask) for name in names}
+        found = {name: Layer(torch.cat([each[name] for each in self.passes]), mask) for name in self.passes[0]}
         if rows is not None:
             return {name: compose_rows(layer, rows) for name, layer in found.items()}
         return found if len(found[TOKENS].states) == count else {}
 
     def _start(self, block: nn.Module, given: tuple) -> None:
-        self.passes.append({})
-        self._keep(STEM, given[0])
+        self.passes.append({STEM: self._batch_first(given[0])})
 
     def _block(self, number: int, given: Any) -> None:
         # Blocks of transformers 4 give tuples.
-        states = given[0] if isinstance(given, tuple) else given
-        self._keep(f"block {number}", states)
+        states = self._batch_first(given[0] if isinstance(given, tuple) else given)
+        self.passes[-1][f"block {number}"] = states
         if number == len(self.places.blocks):
             # Tokens have the same LayerNorm whether the tower applies it to all of them or to the pooled one alone.
-            whole = self._batch_first(states)
-            self.passes[-1][TOKENS] = self.places.norm(whole) if self.places.pools_first else whole
+            self.passes[-1][TOKENS] = self.places.norm(states) if self.places.pools_first else states
 
     def _norm(self, normed: Tensor) -> None:
         """Keep the output of the last LayerNorm as the tokens, if it was applied to all tokens, not to a pooled one."""
@@ -148,10 +149,6 @@ class Passes:
 
     def _read(self, module: nn.Module, given: tuple, named: Mapping[str, Any]) -> None:
         self.masks.append(self.places.present(given, named))
-
-    def _keep(self, name: str, states: Tensor) -> None:
-        if self.wanted is None or name in self.wanted:
-            self.passes[-1][name] = self._batch_first(states)
 
     def _batch_first(self, states: Tensor) -> Float[Tensor, "n t d"]:
         return states if self.places.batch_first else states.transpose(0, 1)

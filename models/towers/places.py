@@ -35,11 +35,6 @@ class Places:
     present: Mask = lambda given, named: None
     """Called with the arguments of `reads`; returns which tokens (n, t) enter the tower's vector, or None if all do."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the layers, from the first to the last."""
-        return ("stem", *(f"block {k}" for k in range(1, len(self.blocks) + 1)), "tokens")
-
 
 def image_places(tower: ImageTower) -> Places | None:
     """Find the modules that give an image tower's layers; None unless the tower is a plain ViT."""

@@ -65,18 +65,30 @@ class Bits(ProbeMeasure):
 
 def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a scorer's layers of images and of texts: all, or those with these names."""
-    image, text = scorer.layers, scorer.text_layers
+    from menagerie.models.layers import image_layers, text_layers
+
+    image, text = image_layers(scorer), text_layers(scorer)
     return [name for name in image if not named or name in named], [name for name in text if not named or name in named]
+
+
+def why_no_embeddings(scorer: "Scorer") -> str:
+    """Return the reason why there are no embeddings to measure; empty if there are."""
+    from menagerie.models.layers import image_layers, text_layers
+
+    if EMBEDDING in image_layers(scorer) and EMBEDDING in text_layers(scorer):
+        return ""
+    return f"{type(scorer).__name__} has no single vector for each image and each text"
 
 
 def image_rows(
     scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str], probe: Probe
 ) -> Iterator[Row]:
     """Yield what probes read from each of these layers of images."""
+    from menagerie.models.layers import image_features
     from menagerie.models.towers.features import TOKENS
 
     wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
-    found = read_layers(lambda some: scorer.features(data.images(some), layers), len(data), wanted)
+    found = read_layers(lambda some: image_features(scorer, data.images(some), layers), len(data), wanted)
     for (layer, read), embeddings in found.items():
         yield from probe(IMAGE, layer, read, embeddings[numbers], axes)
 
@@ -104,10 +116,11 @@ def caption_features(
     scorer: "Scorer", data: "SplitDataset", some: range, layers: Sequence[str] | None = None
 ) -> "Features":
     """Return the layers of the captions of some records: those in `layers`, or all if it is None."""
+    from menagerie.models.layers import text_features
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
-    return scorer.text_features(Texts(captions, graphs), layers)
+    return text_features(scorer, Texts(captions, graphs), layers)
 
 
 def read_layers(

@@ -24,7 +24,7 @@ from menagerie.generators.captions.templates import (
 )
 from menagerie.studies.embeddings.conditions import NEGATED, NEGATION, PARTS, by_embeddings, by_scores
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.bits import EMBEDDING, MEAN, read_layers
+from menagerie.studies.measures.bits import EMBEDDING, MEAN, read_layers, why_no_embeddings
 from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Conditions(ProbeMeasure):
         scores = {name: its[numbers] for name, its in scores_by_name(scorer, data, texts, names).items()}
         for found in by_scores(scores, axes, unsaid):
             yield condition_row("scores", *found)
-        if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
+        if not why_no_embeddings(scorer):
             yield from embedding_condition_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
 
 
@@ -157,8 +157,10 @@ def embedding_condition_rows(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
 ) -> Iterator[Row]:
     """Yield the conditions between embeddings of images and, if there are `texts`, between those of texts."""
+    from menagerie.models.layers import image_features
+
     wanted = [(EMBEDDING, MEAN)]
-    images = read_layers(lambda some: scorer.features(data.images(some), [EMBEDDING]), len(data), wanted)[
+    images = read_layers(lambda some: image_features(scorer, data.images(some), [EMBEDDING]), len(data), wanted)[
         EMBEDDING, MEAN
     ]
     embeddings = {}
@@ -170,7 +172,8 @@ def embedding_condition_rows(
 
 
 def features_of_captions(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
+    from menagerie.models.layers import text_features
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*(texts[k] for k in some), strict=True)
-    return scorer.text_features(Texts(captions, graphs), [EMBEDDING])
+    return text_features(scorer, Texts(captions, graphs), [EMBEDDING])

@@ -22,6 +22,7 @@ from menagerie.studies.measures.bits import (
     TEXT,
     caption_features,
     read_layers,
+    why_no_embeddings,
 )
 from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
 
@@ -43,6 +44,8 @@ class EmbeddingGeometry(ProbeMeasure):
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
+        from menagerie.models.layers import image_features
+
         both = self.opened(scorer)
         axes, numbers = probe_axes(both[0])
         captions = (text for data in both for text in data.records.captions)
@@ -53,7 +56,7 @@ class EmbeddingGeometry(ProbeMeasure):
         def embeddings_of(encode: "Callable[[range], Features]") -> np.ndarray:
             return read_layers(encode, numbers.size, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN][numbers]
 
-        images = embeddings_of(lambda some: scorer.features(both[0].images(some), [EMBEDDING]))
+        images = embeddings_of(lambda some: image_features(scorer, both[0].images(some), [EMBEDDING]))
         texts = [embeddings_of(partial(caption_features, scorer, data, layers=[EMBEDDING])) for data in both]
         yield from geometry_rows(images, texts, axes)
 
@@ -62,13 +65,6 @@ class RefusedMeasures(NamedTuple):
     """Stands in place of all measures where they are refused."""
 
     share: Measured
-
-
-def why_no_embeddings(scorer: "Scorer") -> str:
-    """Return the reason why there are no embeddings to measure; empty if there are."""
-    if EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers:
-        return ""
-    return f"{type(scorer).__name__} has no single vector for each image and each text"
 
 
 def geometry_rows(
