@@ -3,8 +3,6 @@
 The result in a cell's folder also records the digest of the weights, so that weights of another cell are noticed.
 """
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 import msgspec
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError, choose
@@ -66,10 +64,7 @@ def build_scorer(
 def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     """Write a scorer, and the name `model` under which it is built, to `folder`."""
     with whole_file(folder / WEIGHTS) as temporary:
-        try:
-            save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
-        except SafetensorError as error:
-            raise system_error(error) from error
+        temporary.write_bytes(save({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}))
     save_config(folder, model, scorer)
 
 
@@ -89,14 +84,6 @@ def describe_scorer(model: str, scorer: Scorer) -> dict[str, Any]:
     if isinstance(base := getattr(scorer, "base", None), Scorer):
         config["base"] = asdict(base.config)
     return config
-
-
-def system_error(error: SafetensorError) -> Exception:
-    """Turn an error of safetensors that contains a system error into an `OSError`; other errors are returned
-    unchanged.
-    """
-    number = re.search(r"os error (\d+)", str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
 
 
 def scorer_config(folder: Path) -> CheckpointConfig:

@@ -145,9 +145,9 @@ def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Fr
     if framing.resolution != side:
         raise UserError(f"{name}: its image processor makes squares of {framing.resolution} px, its model reads {side}")
     factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
-    given = (
-        [settings.get("image_mean"), settings.get("image_std")] if settings.get("do_normalize", True) else [0.0, 1.0]
-    )
+    given = [0.0, 1.0]
+    if settings.get("do_normalize", True):
+        given = [settings.get("image_mean"), settings.get("image_std")]
     values = [list(each) if isinstance(each, list | tuple) else [each] * 3 for each in given]
     for setting, numbers in zip(("rescale_factor", "image_mean", "image_std"), ([factor] * 3, *values), strict=True):
         finite = len(numbers) == 3 and all(map(is_finite_number, numbers))
