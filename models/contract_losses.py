@@ -10,7 +10,6 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Scorer
 from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject
@@ -39,7 +38,7 @@ def training_loss(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Ten
         torch.manual_seed(0)
         images = scorer.encode_images(scorer.pixel_scale(pixels))
         read = scorer.reader(Texts(CAPTIONS, GRAPHS, targets=targets), torch.Generator().manual_seed(0))
-        loss = scorer.loss(images, scorer.encode_texts(read), targets, Recipe())
+        loss = scorer.loss(images, scorer.encode_texts(read), targets)
     scorer.eval()
     return loss
 
@@ -79,7 +78,7 @@ def check_negative_texts(subject: Subject) -> None:
     def loss(n_texts: int) -> Tensor:
         read = scorer.reader(Texts(CAPTIONS[:n_texts], GRAPHS[:n_texts], matched=2), torch.Generator().manual_seed(0))
         targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2, torch.arange(2) if n_texts == 4 else None)
-        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
+        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets)
 
     with torch.no_grad():
         without, beside = loss(2), loss(4)
@@ -104,7 +103,7 @@ def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
     inputs = [part for part in leaves(texts) if part.requires_grad]
     targets, agreement = Targets(torch.eye(n, len(TEXTS), dtype=torch.bool), None, n), 0.0
     for _ in range(draws):
-        loss, scores = scorer.loss(images, texts, targets, Recipe()), scorer.similarity(images, texts)[:, n:].sum()
+        loss, scores = scorer.loss(images, texts, targets), scorer.similarity(images, texts)[:, n:].sum()
         pushes, gains = (torch.autograd.grad(what, inputs, allow_unused=True) for what in (loss, scores))
         for push, gain in zip(pushes, gains, strict=True):
             agreement += 0.0 if push is None or gain is None else (push * gain)[n:].sum().item()

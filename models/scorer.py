@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, find_cut_texts, map_tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import PixelScale
@@ -120,7 +119,7 @@ class Scorer(nn.Module, ABC):
         """The score of image i with text i. Override it if you can compute this faster than the scores of all pairs."""
         return self.similarity(images, texts).diagonal()
 
-    def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: Tensors, texts: Tensors, targets: Targets) -> Float[Tensor, ""]:
         """The loss of a batch; by default InfoNCE over all its images and texts."""
         return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 

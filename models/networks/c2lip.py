@@ -32,7 +32,6 @@ from menagerie.models.networks.graph_batch import number_distinct
 from menagerie.models.networks.own_negatives import ImageEmbedding, PatchScorer
 from menagerie.models.networks.siglip import SigLIPScorer
 from menagerie.models.objectives import Targets, sigmoid_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import C2LIPConfig
 from menagerie.models.texts import Texts
@@ -93,11 +92,11 @@ class C2LIPScorer(PatchScorer, SigLIPScorer):
         both = super().encode_texts(torch.cat([texts.captions, texts.phrases]))
         return TextEmbedding(*both.split([len(texts.captions), len(texts.phrases)]), texts.number)
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """SigLIP's loss of captions, plus the losses of phrases with images and with the patches that fit them."""
         count = len(texts.vectors)
         captions, phrases = (part_of(targets, columns) for columns in (slice(0, count), slice(count, None)))
-        loss = super().loss(images.vectors, texts.vectors, captions, recipe)
+        loss = super().loss(images.vectors, texts.vectors, captions)
         if not targets.phrases:
             return loss
         scores = images.vectors @ texts.phrases.T, fit_of_phrases(images.patches, texts.phrases)

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, shift_right, token_mask
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.captioner import CaptionerConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -71,7 +70,7 @@ class CaptionerScorer(LikelihoodScorer):
         """The score of image i with text i."""
         return self.generative_pairs(images, texts)
 
-    def loss(self, images: KeysValues, texts: WordEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: KeysValues, texts: WordEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The captioning loss, without false captions."""
         by_caption = self.config.average == "captions"
         return self.caption_loss(images, texts, targets, self.config.parallel, by_caption)

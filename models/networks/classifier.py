@@ -22,7 +22,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.world import ANIMALS
 from menagerie.generators.captions.phrases import plural
 from menagerie.models.objectives import Targets, cross_entropy
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.classifier import ClassifierConfig
 from menagerie.models.texts import Texts
@@ -116,9 +115,7 @@ class ClassifierScorer(Scorer):
         """The mean cosine of every image over the classes that each text names; 0 for a text that names none."""
         return self.cosines(images) @ texts.shares.T
 
-    def loss(
-        self, images: Float[Tensor, "n d"], texts: ClassShares, targets: Targets, recipe: Recipe
-    ) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n d"], texts: ClassShares, targets: Targets) -> Float[Tensor, ""]:
         """The mean cross-entropy over images. Other images, and texts that belong to no image, aren't negatives."""
         logits = self.logit_scale() * self.cosines(images)
         return cross_entropy(logits, texts.shares[targets.rows]) * targets.portion

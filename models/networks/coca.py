@@ -30,7 +30,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, token_mask
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.coca import CoCaConfig
 from menagerie.models.texts import Tensors
@@ -123,7 +122,7 @@ class CoCaScorer(LikelihoodScorer):
         """The vectors that InfoNCE compares, even if scores are likelihoods."""
         return embedding.vectors
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The weighted sum of InfoNCE and the captioning loss."""
         cosines = images.vectors @ texts.vectors.T
         contrast = contrastive_loss(cosines, self.logit_scale(), targets)

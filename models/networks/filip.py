@@ -30,7 +30,6 @@ from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_losses
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.filip import FILIPConfig
 from menagerie.models.towers.features import Layer
@@ -103,7 +102,7 @@ class FILIPScorer(CLIPScorer):
         """The score of each pair, from its two similarities."""
         return (sides.by_patches + sides.by_words) / 2 if self.config.symmetric else sides.by_words
 
-    def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets) -> Float[Tensor, ""]:
         """InfoNCE. Images choose by s_I, or by s_T unless `symmetric`; texts choose by s_T."""
         sides, scale = self.sides(images, texts), self.logit_scale()
         if not self.config.symmetric:

@@ -30,7 +30,6 @@ from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.networks.graph_batch import number_distinct
 from menagerie.models.objectives import Targets, sigmoid_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.flair import FLAIRConfig
 from menagerie.models.texts import Texts
@@ -159,7 +158,7 @@ class FLAIRScorer(Scorer):
         """What text i pools from image i (n, 1, d)."""
         return Layer(self.pooling(texts.vectors[:, None], images.patches))
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The mean of the text-conditioned sigmoid loss and the multi-positive sigmoid loss."""
         scale, n = self.logit_scale(), targets.images
         each = targets.matched // n

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from menagerie.models.chunks import by_images, fits_in_memory
 from menagerie.models.networks.graph_batch import GraphBatch, GraphReader
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.oc_clip import ALTERED, OCCLIPConfig
 from menagerie.models.towers.build import build_towers
@@ -266,7 +265,7 @@ class OCCLIPScorer(Scorer):
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """InfoNCE (equation 5), plus the local loss (equation 6) if texts that belong to images have edges.
 
         Equation 4 adds two sums over the batch. Here the first is a mean of 2B terms, so the second is divided by 2B

@@ -6,7 +6,6 @@ import torch
 from menagerie.models import chunks
 from menagerie.models.networks.graph_batch import GraphBatch
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Texts
 from tests.helpers.scorers import caption, images, scorer, texts
 from tests.models.test_similarity import GRAPHS
@@ -32,7 +31,7 @@ def step(model, graphs, n=N):
     image, text = model.encode_images(images(n)), model.encode_texts(drawn)
     scores = model.similarity(image, text)
     targets = Targets(torch.eye(n, dtype=torch.bool), None, n)
-    loss = model.loss(image, text, targets, Recipe()) + scores.square().sum()
+    loss = model.loss(image, text, targets) + scores.square().sum()
     loss.backward()
     return scores.detach(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
