@@ -14,10 +14,19 @@ import torch
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from menagerie.models.contract_losses import check_gradients, check_negative_texts, check_scored
+from menagerie.models.contract_losses import (
+    CAPTIONS,
+    GRAPHS,
+    TEXTS,
+    TOLERANCE,
+    Subject,
+    check_gradients,
+    check_negative_texts,
+    check_scored,
+    contract_texts,
+)
 from menagerie.models.layers import image_features, text_features
 from menagerie.models.scorer import Scorer
-from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject, contract_texts
 from menagerie.models.texts import Texts, leaves
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.features import Features

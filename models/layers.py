@@ -17,8 +17,17 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
-from menagerie.models.towers.features import TOKENS, Features, Layer, Passes, TextRows
-from menagerie.models.towers.places import Places, image_places, patch_grid, text_places
+from menagerie.models.towers.features import (
+    TOKENS,
+    Features,
+    Layer,
+    Passes,
+    Places,
+    TextRows,
+    image_places,
+    patch_grid,
+    text_places,
+)
 from menagerie.models.towers.towers import Towers
 
 EMBEDDING, SLOTS = "embedding", "slots"

@@ -40,8 +40,7 @@ class CaptionerScorer(LikelihoodScorer):
     sharing = Sharing()
     pairs_only = True
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CaptionerConfig | None = None) -> None:
-        config = config or CaptionerConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CaptionerConfig) -> None:
         super().__init__(towers, texts)
         built = self.take_parts(towers, texts, config, "captioner")
         self.log_scale.requires_grad_(False)  # a likelihood has no temperature

@@ -63,8 +63,7 @@ class CoCaScorer(LikelihoodScorer):
     config_class = CoCaConfig
     sharing = Sharing()
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CoCaConfig | None = None) -> None:
-        config = config or CoCaConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CoCaConfig) -> None:
         super().__init__(towers, texts, config.logit_scale)
         if config.alpha and config.score == "contrast":
             raise UserError(

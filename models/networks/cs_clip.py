@@ -46,7 +46,7 @@ class CSCLIPScorer(CLIPScorer):
     config_class = CSCLIPConfig
     sharing = Sharing(images="gathered")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CSCLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CSCLIPConfig) -> None:
         super().__init__(towers, texts, config)
         self.reader = PartsReader(self.reader.tokenizer, self.reader.context, 1 + self.config.parts)
 

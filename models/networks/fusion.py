@@ -67,8 +67,7 @@ class FusionScorer(Scorer):
     sharing = Sharing(images="gathered")
     pairs_only = True
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FusionConfig | None = None) -> None:
-        config = config or FusionConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FusionConfig) -> None:
         super().__init__(towers, texts, config.logit_scale)
         self.config, built = config, build_towers(towers, texts)
         built.require_tokens("fusion")

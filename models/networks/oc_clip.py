@@ -213,8 +213,7 @@ class OCCLIPScorer(Scorer):
     config_class = OCCLIPConfig
     sharing = Sharing("tower")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: OCCLIPConfig | None = None) -> None:
-        config = config or OCCLIPConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: OCCLIPConfig) -> None:
         super().__init__(towers, texts, config.logit_scale)
         self.config = config
         built = build_towers(towers, texts)

@@ -48,7 +48,7 @@ class CECLIPScorer(CLIPScorer):
     config_class = CECLIPConfig
     sharing = Sharing(images="gathered")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CECLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CECLIPConfig) -> None:
         super().__init__(towers, texts, config)
         self.register_buffer("threshold", torch.zeros(()))
 
@@ -118,7 +118,7 @@ class FSCCLIPScorer(PatchScorer):
     sharing = Sharing(images="gathered")
     needs = "tokens"
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FSCCLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FSCCLIPConfig) -> None:
         super().__init__(towers, texts, config)
         self.starts = self.towers.starts
 

@@ -87,7 +87,7 @@ class ReadCLIPScorer(EmbeddedScorer):
     sharing = Sharing(images="gathered")
     needs = "tokens"
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: ReadCLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: ReadCLIPConfig) -> None:
         super().__init__(towers, texts, config)
         tower, tokenizer, self.starts = self.towers.text, self.reader.tokenizer, self.towers.starts
         self.reader = FurtherReader(tokenizer, self.reader.context, tower.end_token)

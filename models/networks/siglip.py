@@ -33,8 +33,7 @@ class SigLIPScorer(CLIPScorer):
     config_class = SigLIPConfig
     sharing = Sharing()
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: SigLIPConfig | None = None) -> None:
-        config = config or SigLIPConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: SigLIPConfig) -> None:
         super().__init__(towers, texts, config)
         start, pretrained = 0.0, self.towers.bias
         if pretrained is not None:
