@@ -13,6 +13,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.rules import parse
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.trained_on import Overlap, Training, measure_overlap
+from menagerie.models.evaluation.scoring import encode_pixels
 from menagerie.models.layers import grid_of, image_features, image_layers, slots, text_features, text_layers
 from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
@@ -58,14 +59,10 @@ class LoadedScorer:
 
         A scorer that reads scene graphs takes `graphs`, one per caption, or parses the captions (`menagerie.parse`).
         """
-        embeddings = list(map(self._text_embedding, self._blocks(captions, graphs)))
-        rows = []
+        texts = list(map(self._text_embedding, self._blocks(captions, graphs)))
         with torch.no_grad():
-            for image in self._image_embeddings(images):
-                rows.append(
-                    torch.cat([self.scorer.similarity(image, text).float().cpu() for text in embeddings], dim=1)
-                )
-        return torch.cat(rows)
+            rows = ([self.scorer.similarity(image, text) for text in texts] for image in self._image_embeddings(images))
+            return torch.cat([torch.cat([part.float().cpu() for part in row], dim=1) for row in rows])
 
     def score_pairs(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
@@ -73,13 +70,8 @@ class LoadedScorer:
         """The score of image i with caption i."""
         pixels, blocks = self._pair_blocks(images, captions, graphs)
         with torch.no_grad():
-            embeddings = zip(map(self._image_embedding, pixels), blocks, strict=True)
-            return torch.cat(
-                [
-                    self.scorer.pair_similarity(embedding, self._text_embedding(block)).float().cpu()
-                    for embedding, block in embeddings
-                ]
-            )
+            pairs = zip(map(self._image_embedding, pixels), map(self._text_embedding, blocks), strict=True)
+            return torch.cat([self.scorer.pair_similarity(*pair).float().cpu() for pair in pairs])
 
     def embed(
         self,
@@ -154,9 +146,8 @@ class LoadedScorer:
     def _image_embeddings(self, images: Any) -> "map[Tensors]":
         return map(self._image_embedding, frame_images(images, self.framing).split(BLOCK))
 
-    @torch.no_grad()
     def _image_embedding(self, pixels: Tensor) -> Tensors:
-        return self.scorer.encode_images(self.scorer.pixel_scale(pixels.to(self.scorer.device)))
+        return encode_pixels(self.scorer, pixels)
 
     @torch.no_grad()
     def _text_embedding(self, block: Texts) -> Tensors:

@@ -61,14 +61,6 @@ class CaptionerScorer(LikelihoodScorer):
             words = torch.where(hidden[:, None, None], self.mask, words)
         return self.word_embedding(texts, self.fused.before(add_positions(tower, words), hidden))
 
-    def similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n m"]:
-        """The score of every image with every text."""
-        return self.generative_scores(images, texts)
-
-    def pair_similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, " n"]:
-        """The score of image i with text i."""
-        return self.generative_pairs(images, texts)
-
     def loss(self, images: KeysValues, texts: WordEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The captioning loss, without false captions."""
         by_caption = self.config.average == "captions"

@@ -108,13 +108,13 @@ class CoCaScorer(LikelihoodScorer):
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         if self.pairs_only:
-            return self.generative_scores(images.seen, texts.words)
+            return super().similarity(images.seen, texts.words)
         return images.vectors @ texts.vectors.T
 
     def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         if self.pairs_only:
-            return self.generative_pairs(images.seen, texts.words)
+            return super().pair_similarity(images.seen, texts.words)
         return (images.vectors * texts.vectors).sum(-1)
 
     def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"] | None:

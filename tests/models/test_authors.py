@@ -12,7 +12,7 @@ from open_clip.loss import CoCaLoss
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.coca import ImageEmbedding as CoCaImages
 from menagerie.models.networks.coca import TextEmbedding as CoCaTexts
-from menagerie.models.networks.likelihoods import WordEmbedding
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding
 from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
@@ -158,7 +158,7 @@ def test_decoders_do_not_predict_the_start_token(name):
         seen = model.encode_images(drawn_images(N))
         parts = (seen, embedding) if name == "captioner" else (seen.seen, embedding.words)
         loss = model.caption_loss(*parts, targets(N, []))
-        scores = model.generative_pairs(*parts)
+        scores = LikelihoodScorer.pair_similarity(model, *parts)
         assert scores.tolist() == pytest.approx([-loss.item()] * N, rel=1e-5)
     assert loss.item() == pytest.approx(math.log(model.reader.tokenizer.vocab_size - 1), rel=1e-5)
 
