@@ -11,8 +11,8 @@ anything else in the encoding, from a user's class to the processor; and the ima
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from math import prod
 from typing import NamedTuple
 
@@ -50,32 +50,21 @@ class Embeddings:
                 yield embedding
             return
         coming = Counter(chain.from_iterable(map(dict.fromkeys, blocks)))  # blocks that still need an image
+        missing = (k for k in tuple(coming) if self.stored is None or bench.fingerprint(k) not in self.stored)
         ready: dict[int, Row] = {}
         for block in blocks:
             for number in dict.fromkeys(block):
                 if number not in ready:
                     kept = self.stored.get(bench.fingerprint(number)) if self.stored else None
+                    more = (k for k in missing if k != number and k not in ready)  # as many as fill a block
                     rows = {number: self.format.from_bytes(kept)} if kept else None
-                    ready |= rows or self._encode(bench, self._missing(bench, number, coming, ready))
+                    ready |= rows or self._encode(bench, [number, *islice(more, BLOCK - 1)])
             report(len(set(block)))
             yield to_device(self.format.stack_rows([ready[number] for number in block]), self.scorer.device)
             for number in set(block):
                 coming[number] -= 1
                 if not coming[number]:
                     del ready[number], coming[number]
-
-    def _missing(
-        self, bench: PhotographBenchmark, first: int, coming: Iterable[int], ready: dict[int, Row]
-    ) -> list[int]:
-        """The image `first`, and the next images that will be needed and have no row, as many as fill a block."""
-        wanted = [first]
-        for number in coming:
-            if len(wanted) == BLOCK:
-                break
-            kept = self.stored is not None and bench.fingerprint(number) in self.stored
-            if number != first and number not in ready and not kept:
-                wanted.append(number)
-        return wanted
 
     def _encode(self, bench: PhotographBenchmark, numbers: list[int]) -> dict[int, Row]:
         """Encode at most a block of images; return their rows by number."""
