@@ -55,6 +55,8 @@ class History:
     def __init__(self, batch: int) -> None:
         self.batch = batch
         self.rows: list[HistoryRow] = []
+        self.finite = True
+        """Whether every loss that was read is a finite number."""
         self._unread: list[tuple[int, Float[Tensor, ""], float]] = []
         self.restart()
 
@@ -87,6 +89,7 @@ class History:
         speed, waited = self.batch * len(losses) / seconds, self._waited / seconds
         for (step, _, rate), loss in zip(self._unread, losses, strict=True):
             self.rows.append(HistoryRow(step, loss, rate, math.nan, speed, waited))
+        self.finite &= all(map(math.isfinite, losses))
         self._unread.clear()
         self.restart()
 
