@@ -114,13 +114,13 @@ def slots(scorer: Scorer, images: Images, texts: Texts, gradients: bool = False)
         return Features({SLOTS: scorer.paired_slots(embedding, read)})
 
 
-def image_layers(scorer: Scorer) -> tuple[str, ...]:
+def image_layer_names(scorer: Scorer) -> tuple[str, ...]:
     """The names of the layers of images; encodes a black image to know them."""
     side = scorer.towers_config.resolution
     return tuple(image_features(scorer, torch.zeros(1, 3, side, side, dtype=torch.uint8)))
 
 
-def text_layers(scorer: Scorer) -> tuple[str, ...]:
+def text_layer_names(scorer: Scorer) -> tuple[str, ...]:
     """The names of the layers of texts; encodes a text of one word to know them."""
     word = next(iter(scorer.texts.words), "a")
     return tuple(text_features(scorer, Texts([word], [SceneGraph((word,))])))

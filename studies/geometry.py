@@ -15,7 +15,7 @@ Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells
 `--out`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
@@ -34,14 +34,14 @@ from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.parts import Heading, Paragraph, Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
     from menagerie.studies.measures.conditions import Conditions
     from menagerie.studies.measures.embedding_geometry import EmbeddingGeometry
-    from menagerie.studies.measures.on_probes import ProbeMeasure
+    from menagerie.studies.measures.probe_set import ProbeMeasure
 
 FEWEST = 4  # animals of a probe set: two of each scene, and two that are absent
 
@@ -141,20 +141,35 @@ class Geometry(SplitStudy):
     def measurements(self, arm: Arm) -> "Sequence[ProbeMeasure]":
         return self.probed
 
-    def page(self, records: Records) -> Iterable[Part]:
-        from menagerie.studies.pages.geometry import GeometryPage
+    def page(self, records: Records) -> Iterator[Part]:
+        from menagerie.studies.analysis.words import one_line
+        from menagerie.studies.measures.condition_tables import condition_parts, trade_off_parts
+        from menagerie.studies.measures.embedding_geometry import alignment_table
+        from menagerie.studies.measures.predictors import prediction_parts
 
-        images = self.world, self.resolution
-        return GeometryPage(records, (self.geometry, self.conditions), self.first_place, images).parts()
+        geometry, conditions = map(records.rows_of, (self.geometry, self.conditions))
+        if not len(conditions):
+            yield Paragraph("Nothing is measured yet.")
+            return
+        yield from prediction_parts(records, geometry, self.world, self.resolution)
+        yield from condition_parts(conditions, self.first_place)
+        yield from trade_off_parts(conditions, self.first_place)
+        yield Heading("Alignment and edits", one_line(EDITS))
+        yield alignment_table(geometry)
 
     def export(self, records: Records) -> None:
         """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""
-        from menagerie.studies.pages.probes import write_measure_rows
+        from menagerie.studies.measures.measured import write_rows
 
         for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
-            write_measure_rows(records.out / f"{name}.csv", records.rows_of(measure))
+            write_rows(records.out / f"{name}.csv", records.rows_of(measure))
 
 
+EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps that are
+right with a matrix between image and text, fitted on other pairs; this is what LABCLIP could repair. Edits: of the
+scenes whose own caption is preferred, the share in which the swapped one is preferred once the image's embedding is
+moved by the mean embeddings of its compositions, of compositions of other animals, or of textures in places. Chance:
+after a move as far in a random direction."""
 VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")
 OTHERS = ("labclip", "oc-clip", "filip-phrases", "flair", "dcsm")
 PRESETS = {

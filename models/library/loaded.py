@@ -14,7 +14,7 @@ from menagerie.generators.parsers.rules import parse
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.trained_on import Overlap, Training, measure_overlap
 from menagerie.models.evaluation.scoring import encode_pixels
-from menagerie.models.layers import grid_of, image_features, image_layers, slots, text_features, text_layers
+from menagerie.models.layers import grid_of, image_features, image_layer_names, slots, text_features, text_layer_names
 from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
@@ -89,12 +89,12 @@ class LoadedScorer:
     @property
     def layers(self) -> tuple[str, ...]:
         """The names of the layers that `features` gives, in order."""
-        return image_layers(self.scorer)
+        return image_layer_names(self.scorer)
 
     @property
     def text_layers(self) -> tuple[str, ...]:
         """The names of the layers that `text_features` gives, in order."""
-        return text_layers(self.scorer)
+        return text_layer_names(self.scorer)
 
     @property
     def grid(self) -> tuple[int, int] | None:

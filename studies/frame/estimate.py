@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,9 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
+from menagerie.studies.analysis.estimate import NOTHING, Estimate
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.analysis.two_levels import MANY_PAIRS, accuracy_intervals, statistic_interval, without_interval
+from menagerie.studies.analysis.two_levels import accuracy_intervals, statistic_interval
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
@@ -29,47 +30,9 @@ Key = tuple[Any, ...]
 Groups = Mapping[Key, pd.DataFrame]
 
 
-class Estimate(NamedTuple):
-    """A number with its interval; accuracies are shares from 0 to 1."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    """Number of records; for a paired difference, of those whose animal pair both sides have."""
-    clusters: int
-    """Number of different animal pairs; 0 if no records are kept, as for four-way items. Of a statistic of several
-    groups, the number in the group that has the fewest."""
-    seeds: int
-    deviation: float
-    """Standard deviation of the seeds' own values; nan for one seed."""
-    signed: bool = False
-    """Whether the estimate is a difference, which is written with its sign."""
-
-    @property
-    def bounds(self) -> str:
-        """The interval in percent, or why there is none."""
-        sign = "+" if self.signed else ""
-        none = without_interval(self.low, self.high, self.clusters, self.seeds)
-        return none or f"{100 * self.low:{sign}.1f}, {100 * self.high:{sign}.1f}"
-
-    @property
-    def known(self) -> bool:
-        return not without_interval(self.low, self.high, self.clusters, self.seeds)
-
-    @property
-    def conclusive(self) -> bool:
-        """Whether there is an interval that can decide on which side of a value the number lies. An interval of zero
-        width can only with `MANY_PAIRS` animal pairs or more; fewer pairs may agree by chance."""
-        return self.known or (self.clusters >= MANY_PAIRS and not math.isnan(self.low))
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:{'+' if self.signed else ''}.1f} [{self.bounds}]"
-
-
 def estimate_or_dash(its: Estimate | None) -> str:
     """Return an estimate as text; a dash if there is none."""
-    return DASH if its is None or math.isnan(its.value) else str(its)
+    return str(its or DASH)
 
 
 @cache  # finished cells don't change, and reports are rewritten after every run
@@ -211,9 +174,6 @@ def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estima
         value = float(part["right"].sum() / n)
         found[key] = Estimate(value, math.nan, math.nan, n, 0, len(of_seeds), float(of_seeds.std()))
     return found
-
-
-NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 
 
 def compare_groups(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:

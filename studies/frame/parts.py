@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 
 if TYPE_CHECKING:
+    import altair as alt
     import numpy as np
     from jaxtyping import UInt8
     from matplotlib.figure import Figure
@@ -91,6 +92,14 @@ class OwnFigure(FilePart, ABC):
     def numbers(self) -> Sequence[Mapping[str, Any]]:
         """Return the numbers that the figure shows, as rows of a table."""
         return ()
+
+
+@dataclass(frozen=True)
+class Chart(FilePart):
+    """An altair chart of a study's own. Import altair where the chart is made, so that `--help` doesn't load it."""
+
+    chart: "alt.TopLevelMixin"
+    """The chart; the frame in it (`data`) is written as the figure's CSV."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +250,7 @@ class Curves(FilePart):
 
 
 NAME = re.compile(r"[\w.-]+")
-TABLES, FIGURES = Rows | Table, FigurePart | OwnFigure  # their files are in different folders
+TABLES, FIGURES = Rows | Table, FigurePart | OwnFigure | Chart  # their files are in different folders
 TAKEN = frozenset({"results", "errors"})  # names of other files of a study
 
 

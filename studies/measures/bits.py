@@ -1,31 +1,52 @@
-"""How many bits of which animal has which texture each layer of a scorer holds, as a measure of finished runs."""
+"""How many bits of which animal has which texture each layer of a scorer holds, as a measure of finished runs; or of
+which of two known objects is on the left, the question of the spatial grid."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from menagerie.envs.core.identity import json_value
+from menagerie.envs.scene import Scene
+from menagerie.generators.captioned import Indices
+from menagerie.generators.captions.templates import TEMPLATES, Caption, content_of, write_caption
+from menagerie.generators.splits.probe import RIGHT_FIRST
+from menagerie.generators.splits.probe_scenes import mirror_probed, objects_from_left
+from menagerie.models.library.pictures import FramedSplit
+from menagerie.models.towers.features import TOKENS
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes
+from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.geometry import geometry
+from menagerie.studies.measures.margins import margin_bits
+from menagerie.studies.measures.measured import label_rows
+from menagerie.studies.measures.probe_set import (
+    ALL_TOKENS,
+    BLOCK,
+    BOTH,
+    EMBEDDING,
+    IMAGE,
+    MEAN,
+    TEXT,
+    ProbeMeasure,
+    captions_of,
+    image_layers,
+    probe_axes,
+    text_layers,
+)
+from menagerie.studies.measures.probes import probe_binding, probe_left
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.scorer import Scorer
     from menagerie.models.texts import Tensors
-    from menagerie.models.towers.features import Features
-    from menagerie.studies.embeddings.axes import ProbeAxes
     from menagerie.studies.runs.data import Material
 
-IMAGE, TEXT, BOTH = "image", "text", "image and text"
-MEAN, ALL = "mean", "all tokens"
-EMBEDDING, SCORE = "embedding", "score"
-BLOCK = 64  # images or texts that are encoded at once
-Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
-"""From a part's name, a layer, what is read of it, its embeddings (v, p, q, d) and their axes to rows."""
+SCORE = "score"
+RELATION = TEMPLATES["relation"]
 
 
 @dataclass(frozen=True)
@@ -51,115 +72,65 @@ class Bits(ProbeMeasure):
         return self.read(scorer)
 
     def read(self, scorer: "Scorer") -> Iterator[Row]:
-        """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it."""
-        from menagerie.studies.measures.related import RelatedSplit, bits_about_left
+        """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it. The two orders
+        of mention count as views of texts, so that a probe of "left" can't read what is named first."""
+        both = self.opened(scorer, RelatedSplit if self.relation else None)
+        axes, numbers = probe_axes(both[0])
+        of_images, of_texts = chosen_layers(scorer, self.layers)
+        wanted = [(layer, MEAN) for layer in of_images] + [(TOKENS, ALL_TOKENS)] * (TOKENS in of_images)
+        for (layer, read), embeddings in image_layers(scorer, both[0], wanted).items():
+            yield from self.probe(IMAGE, layer, read, embeddings[numbers], axes)
+        wanted = [(layer, MEAN) for layer in of_texts]
+        found = [text_layers(scorer, captions_of(data), wanted) for data in both]
+        for layer, read in wanted:
+            embeddings = np.concatenate([each[layer, read][numbers] for each in found])
+            yield from self.probe(TEXT, layer, read, embeddings, axes.repeated(2))
+        yield from score_bits_rows(scorer, both)
 
-        kind, probe = (RelatedSplit, bits_about_left) if self.relation else (None, probe_rows)
-        left, right = self.opened(scorer, kind)
-        axes, numbers = probe_axes(left)
-        image, text = chosen_layers(scorer, self.layers)
-        yield from image_rows(scorer, left, axes, numbers, image, probe)
-        yield from text_rows(scorer, (left, right), axes, numbers, text, probe)
-        yield from score_bits_rows(scorer, (left, right))
+    def probe(
+        self, part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: ProbeAxes
+    ) -> Iterator[Row]:
+        """Yield what probes read of a layer, and the geometry of its embeddings if it is the last one."""
+        if self.relation:
+            yield from label_rows(part, layer, read, margin_bits(probe_left(embeddings, axes)))
+            return
+        yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
+        if layer == EMBEDDING:
+            yield from label_rows(part, layer, read, geometry(embeddings, axes))
+
+
+class RelatedSplit(FramedSplit):
+    """A probe set whose captions state which object is left, "a red cat to the left of a white dog", or which is right
+    if the right object is mentioned first. In the false caption the objects are exchanged."""
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        return [self._state_relation(self.records.scenes[i]) for i in indices]
+
+    def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
+        return [self._state_relation(mirror_probed(self.records.scenes[i])) for i in indices]
+
+    def _state_relation(self, scene: Scene) -> Caption:
+        objects = objects_from_left(scene)[:: -1 if self.subset == RIGHT_FIRST else 1]
+        return write_caption(content_of(scene, 0, RELATION, objects), RELATION)
 
 
 def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a scorer's layers of images and of texts: all, or those with these names."""
-    from menagerie.models.layers import image_layers, text_layers
+    from menagerie.models.layers import image_layer_names, text_layer_names
 
-    image, text = image_layers(scorer), text_layers(scorer)
-    return [name for name in image if not named or name in named], [name for name in text if not named or name in named]
+    def chosen(layers: Iterable[str]) -> list[str]:
+        return [name for name in layers if not named or name in named]
 
-
-def why_no_embeddings(scorer: "Scorer") -> str:
-    """Return the reason why there are no embeddings to measure; empty if there are."""
-    from menagerie.models.layers import image_layers, text_layers
-
-    if EMBEDDING in image_layers(scorer) and EMBEDDING in text_layers(scorer):
-        return ""
-    return f"{type(scorer).__name__} has no single vector for each image and each text"
+    return chosen(image_layer_names(scorer)), chosen(text_layer_names(scorer))
 
 
-def image_rows(
-    scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str], probe: Probe
-) -> Iterator[Row]:
-    """Yield what probes read from each of these layers of images."""
-    from menagerie.models.layers import image_features
-    from menagerie.models.towers.features import TOKENS
-
-    wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
-    found = read_layers(lambda some: image_features(scorer, data.images(some), layers), len(data), wanted)
-    for (layer, read), embeddings in found.items():
-        yield from probe(IMAGE, layer, read, embeddings[numbers], axes)
-
-
-def text_rows(
-    scorer: "Scorer",
-    both: "tuple[SplitDataset, SplitDataset]",
-    axes: "ProbeAxes",
-    numbers: np.ndarray,
-    layers: Sequence[str],
-    probe: Probe,
-) -> Iterator[Row]:
-    """Yield what probes read from each of these layers of texts. The two orders of mention count as different views, so
-    that a probe of "left" can't read what is named first."""
-    from menagerie.studies.embeddings.axes import ProbeAxes
-
-    wanted = [(layer, MEAN) for layer in layers]
-    found = [read_layers(partial(caption_features, scorer, data, layers=layers), len(data), wanted) for data in both]
-    twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * 2))
-    for layer, read in wanted:
-        yield from probe(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
-
-
-def caption_features(
-    scorer: "Scorer", data: "SplitDataset", some: range, layers: Sequence[str] | None = None
-) -> "Features":
-    """Return the layers of the captions of some records: those in `layers`, or all if it is None."""
-    from menagerie.models.layers import text_features
-    from menagerie.models.texts import Texts
-
-    captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
-    return text_features(scorer, Texts(captions, graphs), layers)
-
-
-def read_layers(
-    encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """Return embeddings by layer and by what is read of it: the mean token, or equally many tokens side by side."""
-    parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
-    for start in range(0, count, BLOCK) if parts else ():
-        found = encode(range(start, min(start + BLOCK, count)))
-        for (layer, read), blocks in parts.items():
-            states = found.mean(layer) if read == MEAN else found[layer].flatten(1)
-            blocks.append(states.float().cpu().numpy())
-    return {place: np.concatenate(blocks) for place, blocks in parts.items()}
-
-
-def probe_rows(
-    part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: "ProbeAxes"
-) -> Iterator[Row]:
-    """Yield what probes read of a layer, and the geometry of its embeddings if it is the last one."""
-    from menagerie.studies.embeddings.geometry import geometry
-    from menagerie.studies.embeddings.measured import label_rows
-    from menagerie.studies.embeddings.probes import probe_binding
-
-    yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
-    if layer == EMBEDDING:
-        yield from label_rows(part, layer, read, geometry(embeddings, axes))
-
-
-def score_bits_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Yield the bits of scores, and the share of true captions above the false one; a tie counts one half."""
-    from menagerie.studies.embeddings.bits import margin_bits
-    from menagerie.studies.embeddings.measured import label_rows
-
+def score_bits_rows(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Iterator[Row]:
+    """Yield the bits of scores, and the share of true captions above the false one."""
     yield from label_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
 
 
-def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
+def margins_of(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Float[np.ndarray, " n"]:
     """Return each image's score with its caption minus that with the false one, for both orders of mention."""
-    import torch
 
     def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":
         return scorer.pair_similarity(images, scorer.encode_texts(scorer.read(*zip(*texts, strict=True))))

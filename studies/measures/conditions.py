@@ -1,50 +1,93 @@
-"""The share of a probe set's scenes that meet the conditions on an ideal CLIP, as a measure of finished runs."""
+"""The conditions on an ideal CLIP, as a measure of finished runs: the share of a probe set's scenes in which each
+holds, and in which all hold.
 
-from collections.abc import Iterable, Iterator, Sequence
+Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) state them as inequalities between scores. Here each names
+pairs of texts of a scene of which the first has to score above the second, so that scorers without vectors can be
+tested too. Of scorers with one vector for each image and each text, conditions between two images or two texts are also
+tested. The texts of a scene have names, listed in `condition_texts.named_texts`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from math import prod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, Int, Num, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import generator
-from menagerie.envs.relations import RELATIONS
-from menagerie.envs.scene import Object, Scene
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
-from menagerie.generators.captions.templates import (
-    Caption,
-    Content,
-    Template,
-    phrasing_number,
-    template_of,
-    write_caption,
-)
-from menagerie.studies.embeddings.conditions import NEGATED, NEGATION, PARTS, by_embeddings, by_scores
+from menagerie.generators.captions.templates import Caption, template_of
+from menagerie.models.evaluation.scoring import score_items
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.bits import EMBEDDING, MEAN, read_layers, why_no_embeddings
-from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
+from menagerie.studies.measures.alignment import units
+from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.condition_texts import Named, named_texts_of_all
+from menagerie.studies.measures.measured import Measured, no_number, share_right
+from menagerie.studies.measures.probe_set import (
+    EMBEDDING,
+    MEAN,
+    ProbeMeasure,
+    has_vectors,
+    image_layers,
+    probe_axes,
+    text_layers,
+    unknown_words_reason,
+)
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.scorer import Scorer
-    from menagerie.models.towers.features import Features
-    from menagerie.studies.embeddings.axes import ProbeAxes
-    from menagerie.studies.embeddings.measured import Measured
     from menagerie.studies.runs.data import Material
 
-LEFT, RIGHT = RELATIONS["left/right"].predicates
-SEED = 0  # of the draw of absent animals
-Named = dict[str, Caption]
+CATEGORISATION, BINDING, PLACE, NEGATION = "categorisation", "attribute binding", "place", "negation"
+CONDITIONS = (CATEGORISATION, BINDING, PLACE, NEGATION)
+ALL, EVERY, INDEPENDENT = "all", "every part", "if independent"
+SWAP, MIRROR = "swap", "mirror"
+OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
+OTHER_VIEW = "images: another view nearer than the swap"
+NEGATED = ("one", "other", "no one", "no other")  # texts of the conditions between texts
+Scores = Mapping[str, Float[np.ndarray, "v p q"]]
+"""Map the name of a text to the score of each scene with its text of that name."""
+
+
+class ConditionPart(NamedTuple):
+    """One part of a condition: texts that have to score above others."""
+
+    condition: str
+    name: str
+    above: tuple[tuple[str, str], ...]
+    """Pairs of names: the first text has to score above the second."""
+    counterfactual: str = ""
+    """The other scene, swap or mirror, for which the same must hold with its own texts; empty: none."""
+
+    @property
+    def texts(self) -> set[str]:
+        return {name for both in self.above for name in both}
+
+
+PARTS = (
+    ConditionPart(CATEGORISATION, "present above absent", (("one", "one absent"), ("other", "other absent"))),
+    ConditionPart(BINDING, "right attribute above the other's", (("one", "one wrong"), ("other", "other wrong"))),
+    ConditionPart(BINDING, "caption above swap, and in the swap", (("both", "both swapped"),), SWAP),
+    ConditionPart(PLACE, "right order, and in the mirror", (("placed", "turned"),), MIRROR),
+    ConditionPart(
+        NEGATION,
+        "absent negated, beside what is there",
+        (("one, not absent", "one, not other"), ("other, not absent", "other, not one")),
+    ),
+    ConditionPart(NEGATION, "absent negated, alone", (("no absent", "no other"), ("no absent one", "no one"))),
+)
 
 
 @dataclass(frozen=True)
 class Conditions(ProbeMeasure):
     """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by embeddings if the scorer has
-    one vector for each image and each text. Captions are worded as in the scorer's training; a condition is refused if
-    its texts have words that no training text has."""
+    one vector for each image and each text. The measure "holds" is the share of scenes, "margin" how far the texts
+    score above the others, on average. Captions are worded as in the scorer's training; a condition is refused if its
+    texts have words that no training text has."""
 
     version: ClassVar[int] = 2  # ties between embeddings
 
@@ -55,79 +98,17 @@ class Conditions(ProbeMeasure):
         texts = named_texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
         unsaid = unaskable_conditions(texts, material.texts)
         names = list(dict.fromkeys(name for p in PARTS if p.condition not in unsaid for name in sorted(p.texts)))
-        scores = {name: its[numbers] for name, its in scores_by_name(scorer, data, texts, names).items()}
-        for found in by_scores(scores, axes, unsaid):
-            yield condition_row("scores", *found)
-        if not why_no_embeddings(scorer):
-            yield from embedding_condition_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
-
-
-def condition_row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Row:
-    place = {"by": by, "condition": condition, "part": part, "measure": measure}
-    return place | {"value": its.value, "chance": its.chance, "refused": its.refused}
-
-
-def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
-    """Return the texts of each scene, by their names in `menagerie.studies.embeddings.conditions.SAYS`."""
-    animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
-    return [named_texts(scene, animals, template, seed) for scene in scenes]
-
-
-def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
-    """Return the named texts of a scene. Absent animals are the same for a scene, its swap and its mirror."""
-    from menagerie.generators.splits.probe_scenes import objects_from_left, quartet
-
-    number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
-
-    def say(objects: tuple[Object, ...], *predicates: str, denied: tuple[Object, ...] = ()) -> Caption:
-        return write_caption(Content(scene, objects, predicates, denied, number), template)
-
-    one, other = objects_from_left(scene)
-    new_one, new_other = absent_pair(one, other, animals)
-    swapped = one._replace(texture=other.texture), other._replace(texture=one.texture)
-    joint = (LEFT,) * template.relation
-    return {
-        "one": say((one,)),
-        "other": say((other,)),
-        "one absent": say((new_one,)),
-        "other absent": say((new_other,)),
-        "one wrong": say(swapped[:1]),
-        "other wrong": say(swapped[1:]),
-        "both": say((one, other), *joint),
-        "both swapped": say(swapped, *joint),
-        "placed": say((other, one), RIGHT),
-        "turned": say((one, other), RIGHT),
-        "one, not absent": say((one,), denied=(new_other,)),
-        "one, not other": say((one,), denied=(other,)),
-        "other, not absent": say((other,), denied=(new_one,)),
-        "other, not one": say((other,), denied=(one,)),
-        "no absent": say((), denied=(new_other,)),
-        "no other": say((), denied=(other,)),
-        "no absent one": say((), denied=(new_one,)),
-        "no one": say((), denied=(one,)),
-    }
-
-
-def absent_pair(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
-    """Return the two objects with their animals replaced by two that the scene doesn't show."""
-    left = [name for name in animals if name not in (one.animal, other.animal)]
-    if len(left) < 2:
-        raise UserError(
-            f"conditions compare with two absent animals: a probe set needs 4 animals, and this one has {len(animals)}"
-        )
-    first, second = generator(SEED, "absent", *sorted((one.animal, other.animal))).permutation(len(left))[:2]
-    new = dict(zip(sorted((one.animal, other.animal)), (left[first], left[second]), strict=True))
-    return one._replace(animal=new[one.animal]), other._replace(animal=new[other.animal])
-
-
-def unaskable_conditions(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
-    """Return the conditions whose texts have words that no training text has, with the words as the reason."""
-    every: dict[str, set[str]] = {part.condition: set() for part in PARTS}
-    for its in texts:
-        for part in PARTS:
-            every[part.condition] |= {its[name].text for name in part.texts}
-    found = {name: unknown_words_reason(captions, known) for name, captions in every.items()}
-    return {name: reason for name, reason in found.items() if reason}
+        bench = ProbeScenes(data, [tuple(its[name] for name in names) for its in texts])
+        scores = np.concatenate(score_items(scorer, bench))[numbers]
+        yield from by_scores({name: scores[..., k] for k, name in enumerate(names)}, axes, unsaid)
+        if has_vectors(scorer):
+            where = EMBEDDING, MEAN
+            images = image_layers(scorer, data, [where])[where][numbers]
+            of_texts = {
+                name: text_layers(scorer, [its[name] for its in texts], [where])[where][numbers]
+                for name in (NEGATED if NEGATION not in unsaid else ())
+            }
+            yield from by_embeddings(images, of_texts, axes)
 
 
 class ProbeScenes(Benchmark):
@@ -142,38 +123,116 @@ class ProbeScenes(Benchmark):
         return self.data.images(numbers)
 
 
-def scores_by_name(
-    scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], names: Sequence[str]
-) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return, by the names of texts, the score of each scene with its text of that name."""
-    from menagerie.models.evaluation.scoring import score_items
+def unaskable_conditions(texts: Sequence[Named], known: Sequence[str]) -> dict[str, str]:
+    """Return the conditions whose texts have words that no training text has, with the words as the reason."""
+    found = {}
+    for condition in CONDITIONS:
+        names = {name for part in PARTS if part.condition == condition for name in part.texts}
+        if reason := unknown_words_reason({its[name].text for its in texts for name in names}, known):
+            found[condition] = reason
+    return found
 
-    bench = ProbeScenes(data, [tuple(its[name] for name in names) for its in texts])
-    scores = np.concatenate(score_items(scorer, bench))
-    return dict(zip(names, scores.T, strict=True))
+
+def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the share of scenes in which each part holds, with its margin; in which each condition holds; and in which
+    all conditions hold that can be tested. Also yield what the last share would be if conditions were independent.
+
+    `lacking` has the reasons why conditions can't be tested, by condition.
+    """
+
+    def row(condition: str, part: str, its: Measured, measure: str = "holds") -> Row:
+        return its.row(by="scores", condition=condition, part=part, measure=measure)
+
+    asked = [part for part in PARTS if part.condition not in lacking]
+    holds = {part: scenes_in_which_holds(scores, part, axes) for part in asked}
+    for part in asked:
+        margin = np.mean([scores[one] - scores[other] for one, other in part.above])
+        yield row(part.condition, part.name, Measured(holds[part].mean(), chance_of_parts([part])))
+        yield row(part.condition, part.name, Measured(margin, 0.0), "margin")
+    shares = {}
+    for name in CONDITIONS:
+        if name in lacking:
+            yield row(name, EVERY, no_number(lacking[name]))
+            continue
+        parts = [part for part in asked if part.condition == name]
+        shares[name] = float(np.all([holds[part] for part in parts], 0).mean())
+        yield row(name, EVERY, Measured(shares[name], chance_of_parts(parts)))
+    if asked:
+        yield row(ALL, EVERY, Measured(np.all(list(holds.values()), 0).mean(), chance_of_parts(asked)))
+        yield row(ALL, INDEPENDENT, Measured(prod(shares.values()), None))
 
 
-def embedding_condition_rows(
-    scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
-) -> Iterator[Row]:
-    """Yield the conditions between embeddings of images and, if there are `texts`, between those of texts."""
-    from menagerie.models.layers import image_features
+def scenes_in_which_holds(scores: Scores, part: ConditionPart, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
+    """Return in which scenes a part holds. With a tie between two scores it doesn't."""
+    found = np.all([scores[one] > scores[other] for one, other in part.above], 0)
+    others = {SWAP: found[:, :, axes.swaps], MIRROR: found[:, axes.mirrors][:, :, axes.swaps]}
+    return found & others.get(part.counterfactual, found)
 
-    wanted = [(EMBEDDING, MEAN)]
-    images = read_layers(lambda some: image_features(scorer, data.images(some), [EMBEDDING]), len(data), wanted)[
-        EMBEDDING, MEAN
+
+def chance_of_parts(parts: Iterable[ConditionPart]) -> float:
+    """Return the share of scenes in which all parts hold if every order of the scores is equally likely.
+
+    A text is above k others with probability 1 / (k + 1). Raises `ValueError` if a text has to be below several others,
+    or above one and below another: such comparisons depend on one another.
+    """
+    pairs = [
+        ((scene, one), (scene, other))
+        for part in parts
+        for scene in ("", *filter(None, [part.counterfactual]))
+        for one, other in part.above
     ]
-    embeddings = {}
-    for name in NEGATED if texts else ():
-        encode = partial(features_of_captions, scorer, [its[name] for its in texts])
-        embeddings[name] = read_layers(encode, len(data), wanted)[EMBEDDING, MEAN][numbers]
-    for found in by_embeddings(images[numbers], embeddings, axes):
-        yield condition_row("embeddings", *found)
+    upper, lower = zip(*pairs, strict=True)
+    if len({*lower}) < len(lower) or {*lower} & {*upper}:
+        raise ValueError("a text has to be above another, and below a third")
+    return prod(1 / (1 + below) for below in Counter(upper).values())
 
 
-def features_of_captions(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
-    from menagerie.models.layers import text_features
-    from menagerie.models.texts import Texts
+def by_embeddings(
+    images: Num[np.ndarray, "v p q d"], texts: Mapping[str, Num[np.ndarray, "v p q d"]], axes: ProbeAxes
+) -> Iterator[Row]:
+    """Yield the conditions between images: each image is compared with images of the next view. If `texts` are given,
+    yield the conditions between texts of negation too. A tie counts one half."""
+    axes.check(images, least=2)
+    x = units(images)
+    following = np.roll(x, -1, 0)
+    swap, mirror = following[:, :, axes.swaps], following[:, axes.mirrors][:, :, axes.swaps]
+    left, right = (replacing_pairs(axes, side) for side in (0, 1))
+    moved = following[:, axes.mirrors[right]][:, :, axes.swaps]
+    # The condition, its name, and two embeddings of which the first has to be nearer.
+    pairs = [
+        (CATEGORISATION, OTHER_ATTRIBUTES, x, swap, following[:, left][:, :, axes.swaps]),
+        (BINDING, OTHER_VIEW, x, following, swap),
+        (PLACE, "images: another view nearer than the mirror", x, following, mirror),
+        (
+            *(PLACE, "images: the same place beside another object nearer than another place"),
+            *(x, following[:, right], moved),
+        ),
+    ]
+    if texts:
+        one, two, no_one, no_two = (units(texts[name]) for name in NEGATED)
+        pairs.append((NEGATION, "texts: another object nearer than the denial of this one", one, two, no_one))
+    margins = [(name, part, cosines(z, near) - cosines(z, far)) for name, part, z, near, far in pairs]
+    if texts:
+        denials = cosines(no_one, no_two) - cosines(one, two)
+        margins.append((NEGATION, "texts: two denials nearer than two affirmations", denials))
+    for condition, part, margin in margins:
+        place = {"by": "embeddings", "condition": condition, "part": part}
+        yield share_right(margin).row(**place, measure="holds")
+        yield Measured(margin.mean(), 0.0).row(**place, measure="margin")
 
-    captions, graphs = zip(*(texts[k] for k in some), strict=True)
-    return text_features(scorer, Texts(captions, graphs), [EMBEDDING])
+
+def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) -> Float[np.ndarray, "v p q"]:
+    return (x * y).sum(-1)
+
+
+def replacing_pairs(axes: ProbeAxes, side: int) -> Int[np.ndarray, " p"]:
+    """Return, for each pair of animals, the pair with the left (0) or right (1) replaced by the next other animal."""
+    number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
+    kinds, found = axes.kinds[0], []
+    if kinds < 3:
+        raise UserError("the probe set has two animals, and a third is needed to compare with; give it more animals")
+    for pair in axes.animals.tolist():
+        others = ((pair[side] + step) % kinds for step in range(1, kinds))
+        pair[side] = next(animal for animal in others if animal not in pair)
+        found.append(number[tuple(pair)])
+    return np.array(found)

@@ -1,38 +1,54 @@
 """Geometry, alignment and edits of a scorer's embeddings on a probe set, as a measure of finished runs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
-from menagerie.studies.embeddings.alignment import alignment, units
-from menagerie.studies.embeddings.axes import ProbeAxes
-from menagerie.studies.embeddings.edits import measure_edits
-from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.measured import Measured, label_rows, no_number
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.bits import (
+from menagerie.studies.frame.parts import Rows
+from menagerie.studies.measures.alignment import alignment, units
+from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.edits import measure_edits
+from menagerie.studies.measures.geometry import geometry
+from menagerie.studies.measures.measured import label_rows, model_table, no_number
+from menagerie.studies.measures.probe_set import (
     BOTH,
     EMBEDDING,
     IMAGE,
     MEAN,
     TEXT,
-    caption_features,
-    read_layers,
-    why_no_embeddings,
+    ProbeMeasure,
+    captions_of,
+    has_vectors,
+    image_layers,
+    probe_axes,
+    text_layers,
+    unknown_words_reason,
 )
-from menagerie.studies.measures.on_probes import ProbeMeasure, probe_axes, unknown_words_reason
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
-    from menagerie.models.towers.features import Features
     from menagerie.studies.runs.data import Material
 
 EDITED = "edited image"
 SHARE = "share"  # the binding share S of texts, by which accuracy on unseen pairs is predicted
+PLACE = {"layer": EMBEDDING, "read": MEAN}
+SHOWN = {
+    (TEXT, "share"): "text: binding share",
+    (IMAGE, "share"): "image: binding share",
+    (BOTH, "gap"): "gap",
+    (BOTH, "cosine"): "cos of what a swap changes",
+    (BOTH, "before"): "swaps right",
+    (BOTH, "after"): "after one matrix",
+    (EDITED, "compositions"): "edit: compositions",
+    (EDITED, "others"): "other compositions",
+    (EDITED, "places"): "textures in places",
+}
+"""The rows of the table, with their names in it."""
 
 
 @dataclass(frozen=True)
@@ -44,44 +60,40 @@ class EmbeddingGeometry(ProbeMeasure):
     version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
-        from menagerie.models.layers import image_features
-
         both = self.opened(scorer)
         axes, numbers = probe_axes(both[0])
-        captions = (text for data in both for text in data.records.captions)
-        if reason := why_no_embeddings(scorer) or unknown_words_reason(captions, material.texts):
-            yield from label_rows(TEXT, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
+        reason = unknown_words_reason([text for data in both for text in data.records.captions], material.texts)
+        if not has_vectors(scorer):
+            reason = f"{type(scorer).__name__} has no single vector for each image and each text"
+        if reason:
+            yield no_number(reason).row(part=TEXT, **PLACE, measure=SHARE)
             return
-
-        def embeddings_of(encode: "Callable[[range], Features]") -> np.ndarray:
-            return read_layers(encode, numbers.size, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN][numbers]
-
-        images = embeddings_of(lambda some: image_features(scorer, both[0].images(some), [EMBEDDING]))
-        texts = [embeddings_of(partial(caption_features, scorer, data, layers=[EMBEDDING])) for data in both]
+        where = EMBEDDING, MEAN
+        images = image_layers(scorer, both[0], [where])[where][numbers]
+        texts = [text_layers(scorer, captions_of(data), [where])[where][numbers] for data in both]
         yield from geometry_rows(images, texts, axes)
-
-
-class RefusedMeasures(NamedTuple):
-    """Stands in place of all measures where they are refused."""
-
-    share: Measured
 
 
 def geometry_rows(
     images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Row]:
     """Yield the measures of images and of texts. The two orders of mention count as views of the same images."""
-    twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * len(texts)))
-    of_texts, of_images = np.concatenate(texts), np.concatenate([images] * len(texts))
+    twice, of_texts = axes.repeated(len(texts)), np.concatenate(texts)
     yield from label_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
     yield from label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
     if images.shape != texts[0].shape:
-        reason = (
-            f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text don't share a space"
-        )
-        yield from label_rows(BOTH, EMBEDDING, MEAN, RefusedMeasures(no_number(reason)))
+        sizes = f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text"
+        yield no_number(f"{sizes} don't share a space").row(part=BOTH, **PLACE, measure=SHARE)
         return
-    yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(of_images, of_texts, twice))
+    yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(np.concatenate([images] * len(texts)), of_texts, twice))
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
     yield from label_rows(EDITED, EMBEDDING, MEAN, measure_edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
+
+
+def alignment_table(rows: pd.DataFrame, **how: str) -> Rows:
+    """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
+    named = [SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)]
+    order = pd.Categorical(named, SHOWN.values(), ordered=True)
+    shown = rows.assign(measure=order).dropna(subset="measure").sort_values("measure", kind="stable")
+    return model_table("alignment", shown.assign(measure=shown["measure"].astype(str)), ("measure",), 1, 2, **how)

@@ -20,6 +20,7 @@ from menagerie.envs.core.identity import generator
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.contract import TEXTS, TOLERANCE, build_for_contract
+from menagerie.models.evaluation.scoring import BLOCK, encode_blocks, encode_pixels, encode_texts
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.tables import DASH, task_order
@@ -30,7 +31,6 @@ from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.runs.data import Material
 
-BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"
 ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns that identify a measured item
 # Tasks that slots are ranked by: recognition, as the paper ranks them by zero-shot classification, and binding itself.
@@ -102,42 +102,32 @@ def binary_items(test: Benchmark) -> list[Item]:
     return [item for item in test.items if (len(item.images), len(item.texts), item.true) == (1, 2, 1)]
 
 
+@torch.no_grad()
 def embed_test(scorer: Scorer, name: str, test: Benchmark) -> EmbeddedItems:
     items = binary_items(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts))}
-    images, embeddings = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
+    of_images = encode_blocks(scorer, test.images, blocks(list(numbers)))
+    of_texts = (encode_texts(scorer, block) for block in blocks(list(texts)))
+    images, embeddings = (single_vectors(scorer, found) for found in (of_images, of_texts))
     image_embeddings = images[[numbers[item.images[0]] for item in items]]
     both = embeddings[[[texts[text] for text in item.texts] for item in items]]
     records = [ItemKey(name, item.task, item.record, item.texts[0].text, item.cluster) for item in items]
     return EmbeddedItems(records, image_embeddings[:, None] * both, image_embeddings**2)
 
 
-@torch.no_grad()
-def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Float[np.ndarray, "n d"]:
-    """Return the vectors of a test's images."""
-    blocks = [numbers[k : k + BLOCK] for k in range(0, len(numbers), BLOCK)]
-    pixels = (test.images(block).to(scorer.device) for block in blocks)
-    return single_vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
-
-
-@torch.no_grad()
-def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, "m d"]:
-    blocks = [texts[k : k + BLOCK] for k in range(0, len(texts), BLOCK)]
-    read = (scorer.read(*zip(*block, strict=True)) for block in blocks)
-    return single_vectors(scorer, (scorer.encode_texts(block) for block in read))
+def blocks(some: list[Any]) -> list[list[Any]]:
+    return [some[k : k + BLOCK] for k in range(0, len(some), BLOCK)]
 
 
 def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
     """Raise unless a model's scores are dot products of an image's and a text's vector, whose terms masks weight."""
-    captions, graphs = zip(*TEXTS, strict=True)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         scorer = build_for_contract(model, replace(towers, pretrained=""), dict(options)).eval()
         side = scorer.pixel_scale.framing.resolution
-        pixels = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
-        images = scorer.encode_images(scorer.pixel_scale(pixels))
-        texts = scorer.encode_texts(scorer.read(captions, graphs))
+        images = encode_pixels(scorer, torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8))
+        texts = encode_texts(scorer, [Caption(*text) for text in TEXTS])
         products = single_vectors(scorer, [images]) @ single_vectors(scorer, [texts]).T
         scores = scorer.similarity(images, texts).float().numpy()
     if np.abs(products - scores).max() > TOLERANCE:
@@ -224,12 +214,16 @@ def selection_table(points: pd.DataFrame) -> Rows:
     """Return a table with a row for each selection of slots: its accuracy on each task, their average, and how far its
     accuracy over all records is above that of all slots."""
     tasks, deltas = sorted_tasks(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
-    rows = []
-    for (ranked, kept), items in points.groupby(["ranked", "kept"], sort=False):
-        each = [percent_right(items.value[items.task == task]) for task in tasks]
-        delta = None if kept == ALL else deltas.get((ranked, kept))
-        row = [ranked or DASH, kept, *(f"{value:.1f}" for value in [*each, float(np.mean(each))])]
-        rows.append([*row, str(delta or DASH)])
+    means = 100 * points.pivot_table("value", ["ranked", "kept"], "task", sort=False)[tasks]
+    rows = [
+        (
+            ranked or DASH,
+            kept,
+            *(f"{value:.1f}" for value in (*each, each.mean())),
+            str(deltas.get((ranked, kept), DASH)),
+        )
+        for (ranked, kept), each in means.iterrows()
+    ]
     return Rows("selection", ("ranked by", "slots", *tasks, "average", "minus all slots"), rows, says=one_line(SAYS))
 
 

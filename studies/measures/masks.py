@@ -21,7 +21,7 @@ from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import Verdict, make_verdict
-from menagerie.studies.frame.estimate import Estimate, estimates
+from menagerie.studies.frame.estimate import Estimate, estimate, estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.measures.embeddings import (
@@ -180,8 +180,7 @@ def mask_sides(items: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFra
 
 def change_of(items: pd.DataFrame) -> Estimate | None:
     """Estimate how far a mask raises accuracy on some items."""
-    points = pd.concat([items.assign(value=items[when], when=when) for when in ("before", "after")])
-    return estimates(points, ("when",), {"when": "before"}).get(("after",)) if len(points) else None
+    return estimate(items.assign(value=items.after - items.before), signed=True) if len(items) else None
 
 
 def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
@@ -190,12 +189,9 @@ def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
     before, after = percent_right(fit.before), percent_right(fit.after)
     if not before or not after - before >= LEAST_GAIN:
         return None
-    return relative_change(percent_right(rest.before), percent_right(rest.after)) / relative_change(before, after)
-
-
-def relative_change(before: float, after: float) -> float:
-    """Return a change as a share of the value before it."""
-    return (after - before) / before if before else 0.0
+    other = percent_right(rest.before)
+    lost = (percent_right(rest.after) - other) / other if other else 0.0
+    return lost / ((after - before) / before)
 
 
 def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[Verdict]:

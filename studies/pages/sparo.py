@@ -32,7 +32,7 @@ from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, Lines, P
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.embeddings import Selection, selection_points, selection_table, selection_verdicts
 from menagerie.studies.measures.masks import MaskRow, Masks, mask_table, mask_verdicts, masks_in
-from menagerie.studies.pages.slot_pictures import AGREE, MOST, SlotPictures
+from menagerie.studies.measures.slot_pictures import SlotPictures
 
 TITLES = {
     "selection": "Slots chosen after the fact",
@@ -54,13 +54,9 @@ interval. Row names what is measured, as in the tables below. The paper's number
     "rungs": """Accuracy of each row with its interval, a panel for each test; pale dots are seeds. Dashed line: SPARO
 as it is. Dotted line, where in sight: chance.""",
     "sweeps": """Number and width of slots (figure 3): accuracy in percent, mean and deviation over seeds.""",
-    "slots": f"""At the top the images, and below a line for each slot: over the image in grey the attention to each
-    patch, as
-a multiple of the mean; below it the attention to each word of the caption. In quotes the slot's favourite word, which
-has most of its attention over {MOST} images of validation. On these the slots were chosen: those that attend to words
-most sharply, each with another favourite word, among slots whose image and text have a mean cosine of {AGREE} or more,
-if there are any. For a single image here, words and cosine may differ. Where a slot attends doesn't say what it reads
-there.""",
+    "slots": """At the top the images, and below a line for each of the first slots: over the image in grey the
+attention to each patch, as a multiple of the mean; below it the attention to each word of the caption. Where a slot
+attends doesn't say what it reads there.""",
     "training": """A line for each finished run, or, if there are many, for each row's mean over seeds; a column for
     each table.
 Lines that coincide alternate as dashes. In the single-object phase, if there is one, the loss is that of scenes of one

@@ -9,7 +9,7 @@ from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.contract import CAPTIONS, GRAPHS, build_for_contract, check_contract
-from menagerie.models.layers import grid_of, image_features, image_layers, slots, text_features, text_layers
+from menagerie.models.layers import grid_of, image_features, image_layer_names, slots, text_features, text_layer_names
 from menagerie.models.library.loaded import NO_GRAPH, LoadedScorer
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import Texts
@@ -53,8 +53,8 @@ def test_features_list_the_towers_layers_first_and_the_vector_last(any_scorer):
     if "embedding" in features:
         assert list(features)[-1] == "embedding"
         assert torch.equal(features["embedding"][:, 0], embedding)
-    assert image_layers(any_scorer) == tuple(features)
-    assert text_layers(any_scorer) == tuple(text_features(any_scorer, TEXTS))
+    assert image_layer_names(any_scorer) == tuple(features)
+    assert text_layer_names(any_scorer) == tuple(text_features(any_scorer, TEXTS))
 
 
 def test_features_restore_the_mode_and_keep_no_gradients_or_hooks(any_scorer):
@@ -133,8 +133,8 @@ def test_layers_of_fdt_sparo_and_classifier_make_up_their_embeddings():
     sparo = image_features(scorer("sparo"), images())
     same(sparo["slots"].flatten(1), sparo["embedding"][:, 0])
     mixed = scorer("sparo", attention="separate", slot_projection=False)
-    assert "slots" not in image_layers(mixed)
-    assert "slots" in image_layers(scorer("sparo", attention="separate"))
+    assert "slots" not in image_layer_names(mixed)
+    assert "slots" in image_layer_names(scorer("sparo", attention="separate"))
     names = text_features(scorer("classifier"), TEXTS)
     assert list(names) == ["classes"]
     assert names["classes"].sum(-1).max() == 1
@@ -183,9 +183,9 @@ def test_scores_are_cosines_of_slots_with_text_layers(name, layer):
 def test_tower_without_blocks_has_no_layer_but_its_vector():
     torch.manual_seed(0)
     model = build_scorer("clip", TowerConfig("RN50", resolution=32), TextSpace(context=20))
-    assert image_layers(model) == ("embedding",)
+    assert image_layer_names(model) == ("embedding",)
     assert grid_of(model) is None
-    assert len(text_layers(model)) == 15
+    assert len(text_layer_names(model)) == 15
     with pytest.raises(UserError, match="unknown image layer of CLIPScorer 'block 1'; known: embedding"):
         image_features(model, images(1), "block 1")
 
@@ -250,7 +250,7 @@ def test_tower_that_encodes_other_rows_gives_no_layers(own):
     """They can't be told to be those of the images; its vector can."""
     check_contract(own("Twice"), NANO, {})
     model = build_for_contract(own("Twice"), NANO, {})
-    assert image_layers(model) == ("embedding",)
+    assert image_layer_names(model) == ("embedding",)
     with pytest.raises(UserError, match="unknown image layer of Twice 'block 1'; known: embedding"):
         image_features(model, images(), "block 1")
 
@@ -268,7 +268,11 @@ def test_loaded_scorer_gives_features_of_any_number_of_images(monkeypatch):
     monkeypatch.setattr("menagerie.models.library.loaded.BLOCK", 3)
     model = scorer("oc-clip")
     loaded = LoadedScorer("it", model, ("graphs",))
-    assert (loaded.layers, loaded.text_layers, loaded.grid) == (image_layers(model), text_layers(model), (4, 4))
+    assert (loaded.layers, loaded.text_layers, loaded.grid) == (
+        image_layer_names(model),
+        text_layer_names(model),
+        (4, 4),
+    )
     torch.testing.assert_close(
         loaded.features(images(4), "values")["values"], image_features(model, images(4))["values"]
     )

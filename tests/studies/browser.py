@@ -20,7 +20,6 @@ TELL = """<script>addEventListener("load", () => {
 # Words that are on more than one line, other than at their joints or, if they are long, at their hyphens. What data
 # say beside a small image (names of files, captions in any language) may be longer than the image is wide.
 TORN = """<script>addEventListener("load", () => {
-  const SHORT = /(?<![\\w.-])(?=[\\w.-]{1,16}(?![\\w.-]))[\\w.]+(?:-[\\w.]+)+/g;  // with hyphens
   const torn = [], range = document.createRange();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const check = (node, words) => {
@@ -35,7 +34,6 @@ TORN = """<script>addEventListener("load", () => {
     const node = walker.currentNode, home = node.parentElement;
     if (["SCRIPT", "STYLE"].includes(home.nodeName)) continue;
     check(node, home.closest(".samples") ? /(?<![^\\s/_:=.-])[^\\s/_:=.-]{1,10}(?![^\\s/_:=.-])/g : /[^\\s/_:=.-]+/g);
-    if (home.closest("td, th")) check(node, SHORT);
   }
   document.body.setAttribute("data-verdict", torn.join(" "));
 });</script>"""
@@ -75,7 +73,8 @@ def after_all(page: Path, folder: Path, scripts: dict[str, str], width: int) -> 
     assert "<head>" in text
     assert "</body>" in text
     named = "".join(script.replace("data-verdict", f"data-{name}") for name, script in scripts.items())
-    text = text.replace("<head>", "<head>" + WATCH).replace("</body>", named + "</body>")
+    head, _, tail = text.replace("<head>", "<head>" + WATCH, 1).rpartition("</body>")  # scripts may have the word
+    text = head + named + "</body>" + tail
     if width < NARROWEST:
         text = FRAME.replace("WIDTH", str(width)).replace("PAGE", html.escape(text))
     watched = folder / "watched.html"

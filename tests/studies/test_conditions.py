@@ -9,7 +9,8 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import edge_holds
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.probe import ProbeRecipe
-from menagerie.studies.embeddings.conditions import (
+from menagerie.studies.measures.condition_texts import named_texts_of_all
+from menagerie.studies.measures.conditions import (
     ALL,
     BINDING,
     CATEGORISATION,
@@ -20,18 +21,17 @@ from menagerie.studies.embeddings.conditions import (
     NEGATION,
     PARTS,
     PLACE,
-    SAYS,
     by_embeddings,
     by_scores,
     chance_of_parts,
     scenes_in_which_holds,
 )
-from menagerie.studies.measures.conditions import named_texts_of_all
-from menagerie.studies.measures.on_probes import probe_axes
+from menagerie.studies.measures.probe_set import probe_axes
 from tests.studies.known_embeddings import axes as known_axes
 from tests.studies.known_embeddings import embedding
 
 TEMPLATE = TEMPLATES["conjunction"]
+NAMES = {name for part in PARTS for name in part.texts}
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,10 @@ def found_of(score, probe_set, unsaid=()):
     scenes, made, numbers, texts = probe_set
     scores = {
         name: np.array([score(scene, its[name]) for scene, its in zip(scenes, texts, strict=True)], float)[numbers]
-        for name in SAYS
+        for name in NAMES
     }
     rows = by_scores(scores, made, dict(unsaid))
-    return {(its.condition, its.part): its.measured for its in rows if its.measure == "holds"}
+    return {(its["condition"], its["part"]): its["value"] for its in rows if its["measure"] == "holds"}
 
 
 def knowing(scene, caption):
@@ -77,19 +77,19 @@ def unplaced(scene, caption):
 @pytest.mark.parametrize(("scorer", "held"), [(knowing, (1, 1, 1, 1)), (bag, (1, 0, 0, 0)), (unplaced, (1, 1, 0, 1))])
 def test_scorers_meet_the_conditions_that_they_know_in_every_scene(scorer, held, probe_set):
     found = found_of(scorer, probe_set)
-    assert {name: found[name, EVERY].value for name in CONDITIONS} == dict(zip(CONDITIONS, held, strict=True))
-    assert found[ALL, EVERY].value == found[ALL, INDEPENDENT].value == min(held)
-    assert scorer is not knowing or {its.value for its in found.values()} == {1.0}
+    assert {name: found[name, EVERY] for name in CONDITIONS} == dict(zip(CONDITIONS, held, strict=True))
+    assert found[ALL, EVERY] == found[ALL, INDEPENDENT] == min(held)
+    assert scorer is not knowing or {*found.values()} == {1.0}
 
 
 def test_random_scores_meet_conditions_at_chance():
     made = known_axes(animals=20, views=4)
     random = np.random.default_rng(0)
-    scores = {name: random.random((4, len(made.animals), len(made.textures))) for name in SAYS}
+    scores = {name: random.random((4, len(made.animals), len(made.textures))) for name in NAMES}
     for its in by_scores(scores, made, {}):
-        if its.measure == "holds" and its.part != INDEPENDENT:
-            spread = np.sqrt(its.measured.chance / 4 / len(made.animals) / len(made.textures))
-            assert its.measured.value == pytest.approx(its.measured.chance, abs=6 * spread + 1e-9), its
+        if its["measure"] == "holds" and its["part"] != INDEPENDENT:
+            spread = np.sqrt(its["chance"] / 4 / len(made.animals) / len(made.textures))
+            assert its["value"] == pytest.approx(its["chance"], abs=6 * spread + 1e-9), its
     assert chance_of_parts(PARTS[:1]) == 1 / 4
     assert chance_of_parts(PARTS[:2]) == 1 / 9, "a text that is above two is the highest of three"
 
@@ -110,7 +110,7 @@ def test_only_embeddings_of_objects_are_nearer_to_another_view_than_to_the_swap(
     told = {}
     for kind in ("object", "concept", "place"):
         rows = by_embeddings(embedding(kind, made), {}, made)
-        told[kind] = {its.condition: its.measured.value for its in rows if its.measure == "holds"}
+        told[kind] = {its["condition"]: its["value"] for its in rows if its["measure"] == "holds"}
         assert {*told[kind]} == {CATEGORISATION, BINDING, PLACE}
     assert told["object"][BINDING] > 0.95
     assert told["concept"][BINDING] == pytest.approx(0.5, abs=0.05)
@@ -129,5 +129,5 @@ def test_negation_holds_only_for_texts_near_what_they_do_not_deny():
     images = random.normal(size=shape)
     for texts, right in ((good, (0.9, 1)), (bad, (0, 0.1))):
         rows = by_embeddings(images, texts, made)
-        first, _ = (its.measured.value for its in rows if (its.condition, its.measure) == (NEGATION, "holds"))
+        first, _ = (its["value"] for its in rows if (its["condition"], its["measure"]) == (NEGATION, "holds"))
         assert right[0] <= first <= right[1]

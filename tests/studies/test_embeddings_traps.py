@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.embeddings.alignment import alignment
-from menagerie.studies.embeddings.axes import ProbeAxes, axes_of
-from menagerie.studies.embeddings.conditions import by_embeddings
-from menagerie.studies.embeddings.geometry import geometry
-from menagerie.studies.embeddings.linear import held_out_logits, standardise
-from menagerie.studies.embeddings.measured import share_right
-from menagerie.studies.embeddings.probes import probe_binding
-from menagerie.studies.measures.related import bits_about_left
+from menagerie.studies.measures.alignment import alignment
+from menagerie.studies.measures.axes import ProbeAxes, axes_of
+from menagerie.studies.measures.conditions import by_embeddings
+from menagerie.studies.measures.geometry import geometry
+from menagerie.studies.measures.linear import held_out_logits, standardise
+from menagerie.studies.measures.margins import margin_bits
+from menagerie.studies.measures.measured import share_right
+from menagerie.studies.measures.probes import probe_binding, probe_left
 from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 
 MADE, SIX = axes(10), axes(6)
@@ -93,7 +93,7 @@ def test_rounding_is_no_effect_of_swaps():
         assert "under 4 standard errors" in found.components.refused
         assert found.share.value == pytest.approx(0, abs=1e-6)
     nothing = geometry(np.ones((2, 90, 12, 3)), MADE)
-    assert all(nothing._asdict()[name].refused for name in ("share", "compositions", "concepts", "components", "leak"))
+    assert all(nothing._asdict()[name].refused for name in ("share", "compositions", "concepts", "components"))
 
 
 def test_axes_are_found_for_scenes_in_any_order():
@@ -129,8 +129,8 @@ def test_a_margin_of_0_counts_one_half():
 def test_probes_of_equal_embeddings_are_at_chance():
     found = of_two(probe_binding(np.ones(SHAPE), SIX))
     assert found == dict.fromkeys(("right_of_two", "scene", "place_scene", "animal_left", "texture_left"), 0.5)
-    rows = {row["measure"]: row for row in bits_about_left("text", "embedding", "mean", np.ones(SHAPE), SIX)}
-    assert (rows["scene"]["value"], rows["scene"]["chance"], rows["bits"]["value"]) == (0.5, 0.5, 0)
+    left = margin_bits(probe_left(np.ones(SHAPE), SIX))
+    assert (left.scene.value, left.scene.chance, left.bits.value) == (0.5, 0.5, 0)
 
 
 def test_embeddings_that_a_swap_does_not_change_are_at_chance():
@@ -153,4 +153,4 @@ def test_texts_equal_to_those_of_their_swap_count_one_half():
 
 def test_equal_embeddings_meet_conditions_between_images_at_chance():
     rows = list(by_embeddings(np.ones(SHAPE), {}, SIX))
-    assert [(its.measured.value, its.measured.chance) for its in rows if its.measure == "holds"] == [(0.5, 0.5)] * 4
+    assert [(its["value"], its["chance"]) for its in rows if its["measure"] == "holds"] == [(0.5, 0.5)] * 4

@@ -10,7 +10,11 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.studies.embeddings.conditions import (
+from menagerie.studies.frame.measure import write_measured
+from menagerie.studies.frame.records import Records
+from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
+from menagerie.studies.measures import condition_tables
+from menagerie.studies.measures.conditions import (
     ALL,
     BINDING,
     CATEGORISATION,
@@ -19,10 +23,7 @@ from menagerie.studies.embeddings.conditions import (
     INDEPENDENT,
     NEGATION,
 )
-from menagerie.studies.frame.measure import write_measured
-from menagerie.studies.frame.records import Records
-from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
-from menagerie.studies.pages.geometry_cells import (
+from menagerie.studies.measures.predictors import (
     NAMED,
     NEXT,
     cells_with_predictors,
@@ -121,13 +122,29 @@ def test_only_the_planted_correlation_is_confirmed(stored):
     assert len(found) == 24, "DCSM has no text embedding"
     first, *others = correlate_predictors(found)
     assert first.over_all.value > 0.8
-    assert first.over_all.clusters == 8, "a model with a seed"
+    assert first.over_all.seeds == 8, "a model with a seed"
     assert first.outcome == "confirmed"
     assert first.by_place.value > 0.5
     assert {its.outcome for its in others} == {"undecided"}
     assert all(its.p >= its.over_all.p for its in others), "corrected for their number"
     turned = correlate_predictors(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
     assert turned.outcome == "contradicted"
+
+
+def test_the_page_shows_shares_of_scenes_and_judges_claims_at_the_first_place(stored, monkeypatch):
+    monkeypatch.setattr(condition_tables, "WEIGHTS", (1.0,))
+    monkeypatch.setattr(condition_tables, "CURVE", [1.0])
+    parts = {part.name: part for part in STUDY.page(stored) if hasattr(part, "name")}
+    table = parts["conditions-by-model"]
+    assert table.header == ("condition", "chance", "CLIP", "SPARO", "DCSM")
+    lines = {row[0]: row[1:] for row in table.rows}
+    assert lines[BINDING] == ("25", *[f"{50 * skill:.1f} [no spread: no interval]" for skill in (0.4, 0.6, 0.8)])
+    assert lines["place"] == ("25", "–", "–", "–")
+    outcomes = {row[1]: row[-1] for row in parts["claims"].rows}
+    assert outcomes["DCSM − CLIP, attribute binding: points"] == "undecided", "four equal gaps have no interval"
+    assert outcomes["all runs: rank correlation, expected below 0"] == "contradicted"
+    assert len(parts["prediction"].chart.data) == 4 * 24
+    assert {*parts["trade-off"].chart.data["panel"]} == {"margin of images", "share of scenes"}
 
 
 def test_both_measures_are_taken_of_each_run(tmp_path):

@@ -13,8 +13,8 @@ from menagerie.envs.core.records import read_records
 from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running
-from menagerie.studies.probing.models import ProbeModels
-from menagerie.studies.probing.piece import agreed_setting
+from menagerie.studies.measures.given_models import agreed_setting
+from menagerie.studies.probes import ProbeModels
 from menagerie.studies.scoring.models import Model, by_training
 from tests.command import ROOT, succeed
 from tests.helpers.scorers import small_open_clip

@@ -8,18 +8,19 @@ import torch
 
 from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
+from menagerie.studies.analysis.estimate import mean_over_seeds
 from menagerie.studies.geometry import PRESETS as geometry_presets
+from menagerie.studies.measures.bit_tables import layer_frame, layer_lines, stage_frame, stage_sentences
 from menagerie.studies.measures.bits import Bits, score_bits_rows
-from menagerie.studies.pages.probes import BitLines, by_layer, by_step, layer_rows, mean_of
 from menagerie.studies.probes import PRESETS
 
 
 def test_means_over_seeds_have_students_interval():
-    its = mean_of([0.5, 0.6, 0.7])
+    its = mean_over_seeds([0.5, 0.6, 0.7])
     assert its.value == pytest.approx(0.6)
     assert (its.low, its.high) == pytest.approx((0.6 - 4.3027 * 0.1 / 3**0.5, 0.6 + 4.3027 * 0.1 / 3**0.5), abs=1e-4)
-    assert str(mean_of([0.25])) == "0.25"
-    assert mean_of([0.99, 1.0, 1.0]).high == 1.0, "there is no more than a bit"
+    assert str(mean_over_seeds([0.25])) == "25.0"
+    assert mean_over_seeds([0.99, 1.0, 1.0]).high == 1.0, "there is no more than a bit"
 
 
 PLACES = {
@@ -40,16 +41,17 @@ def rows():
 
 def test_figures_and_table_have_the_means_over_seeds(rows):
     last = rows[rows["step"] == 20]
-    layers = BitLines("layers", by_layer(last), ("of", "layer"), {}).numbers()
-    assert [(row["of"], row["layer"], round(row["value"], 3)) for row in layers] == [
-        ("images", "stem", 0.11), ("images", "embedding", 0.81), ("texts", "embedding", 0.31),
+    layers = layer_frame(last[last["part"] != "image and text"])
+    assert layers[["of", "layer"]].to_numpy().tolist() == [
+        ["images", "stem"], ["images", "embedding"], ["texts", "embedding"],
     ]  # fmt: skip
-    steps = BitLines("steps", by_step(rows), ("stage", "step"), {}).numbers()
-    assert [(row["stage"], row["step"], round(row["value"], 3)) for row in steps][:4] == [
-        ("all patches", 10, 0.46), ("all patches", 20, 0.91),
-        ("image embedding", 10, 0.41), ("image embedding", 20, 0.81),
-    ]  # fmt: skip
-    assert len(layer_rows(last, {"clip": "CLIP"})) == len(PLACES)
+    assert layers["value"].tolist() == pytest.approx([0.11, 0.81, 0.31])
+    steps = stage_frame(rows).set_index(["stage", "step"])["value"]
+    assert steps["all patches"].to_dict() == pytest.approx({10: 0.46, 20: 0.91})
+    assert steps["image embedding"].to_dict() == pytest.approx({10: 0.41, 20: 0.81})
+    assert len(layer_lines(last)) == len(PLACES)
+    said = list(stage_sentences(last.assign(step=None), {"clip": "CLIP"}))
+    assert said[0].endswith("Binding is lost in the text's embedding.")
 
 
 @pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])

@@ -9,18 +9,12 @@ import pytest
 from menagerie.generators.splits.probe_scenes import objects_from_left
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.frame.measure import write_measured
-from menagerie.studies.frame.parts import Sentence
+from menagerie.studies.frame.parts import Chart, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.related import RelatedSplit, bits_about_left
-from menagerie.studies.pages.text_embeddings import (
-    UNDECIDED,
-    RecoveredShares,
-    export_remedies,
-    parts,
-    recovered_share,
-    remedies,
-    sections_of,
-)
+from menagerie.studies.measures.bits import RelatedSplit
+from menagerie.studies.measures.lead_shares import UNDECIDED, recovered_share, remedies
+from menagerie.studies.measures.margins import margin_bits
+from menagerie.studies.measures.probes import probe_left
 from menagerie.studies.text_embeddings import PRESETS
 from tests.command import ROOT, read_rows, run_here
 from tests.studies.known_embeddings import axes, embedding
@@ -51,8 +45,7 @@ def test_the_recovered_share_is_the_way_between_two_means():
 
 def test_remedies_that_recover_are_told_from_undecided_ones(tmp_path):
     study, records = stored(tmp_path, SKILLS, bits={"CLIP": 0.1, SOME: 0.3})
-    section = sections_of(study, records)["binding"]
-    lead, found = remedies(section, ALL)
+    lead, found = remedies(study.tests("binding", records), "CLIP", ALL)
     points = records.where(task="swap", subset="unseen_pairs").points.groupby("row")["value"].mean()
     share = (points[SOME] - points["CLIP"]) / (points[ALL] - points["CLIP"])
     its = {remedy.row: remedy for remedy in found}
@@ -62,16 +55,15 @@ def test_remedies_that_recover_are_told_from_undecided_ones(tmp_path):
     assert its[SOME].share.low > 0
     assert its[SOME].outcome == "recovers"
     assert its[NONE].outcome == UNDECIDED
-    every = list(parts(study, records))
+    every = list(study.page(records))
     (text,) = (part.text for part in every if isinstance(part, Sentence))
-    assert f"{SOME} recovers {100 * share:.0f} % [" in text
-    (drawn,) = (part for part in every if isinstance(part, RecoveredShares))
-    assert drawn.figure() is not None
-    assert {row["row"] for row in drawn.numbers()} == {NONE, SOME}
+    assert f"{SOME} {100 * share:.0f} [" in text
+    (drawn,) = (part.chart for part in every if isinstance(part, Chart))
+    assert {*drawn.data["row"]} == {NONE, SOME}
     (held,) = (part for part in every if getattr(part, "name", "") == "held-binding")
     text = {row[0]: row[held.header.index("text embedding")] for row in held.rows}
     assert (text["CLIP"][:4], text[SOME][:4], text[ALL]) == ("0.10", "0.30", "–")
-    export_remedies(study, records)
+    study.export(records)
     rows = {row["row"]: row for row in read_rows(tmp_path / "remedies.csv")}
     assert float(rows[SOME]["share"]) == pytest.approx(share)
     assert rows[NONE]["outcome"] == UNDECIDED
@@ -79,7 +71,7 @@ def test_remedies_that_recover_are_told_from_undecided_ones(tmp_path):
 
 def test_without_a_lead_no_remedy_has_a_share(tmp_path):
     study, records = stored(tmp_path, SKILLS | {ALL: 0.6})
-    lead, found = remedies(sections_of(study, records)["binding"], ALL)
+    lead, found = remedies(study.tests("binding", records), "CLIP", ALL)
     assert lead.low <= 0
     assert {(its.share, its.outcome) for its in found} == {(None, UNDECIDED)}
 
@@ -100,9 +92,9 @@ def test_rows_take_equal_steps_on_both_grids():
 def test_only_embeddings_with_separate_places_tell_which_object_is_left(kind, bits):
     made = axes(animals=5)
     embeddings = embedding(kind, made, width=16)
-    found = {row["measure"]: row["value"] for row in bits_about_left("text", "embedding", "mean", embeddings, made)}
-    assert found["bits"] == pytest.approx(bits, abs=0.02)
-    assert found["scene"] == pytest.approx((1 + bits) / 2, abs=0.15)
+    found = margin_bits(probe_left(embeddings, made))
+    assert found.bits.value == pytest.approx(bits, abs=0.02)
+    assert found.scene.value == pytest.approx((1 + bits) / 2, abs=0.15)
 
 
 def test_probes_of_the_spatial_grid_read_every_layer_and_captions_state_the_relation(tmp_path):

@@ -1,7 +1,6 @@
 """Pictures of what SPARO's slots attend to (figure 4): patches of images and words of captions."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -15,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.split_file import read_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.evaluation.attention_maps import enlarge
 from menagerie.models.scorer import Scorer
@@ -26,8 +25,7 @@ from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.report.figures import bar_above
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 
-MOST = 200  # scenes by which slots are chosen
-AGREE = 0.75  # least cosine between a slot's image and text, as in the paper; ignored if no slot has it
+SLOTS = range(3)  # that are drawn
 DARK = 0.55  # share of attention from which on a word is written in white
 LETTERS = 34  # in a line below a picture
 WORDS = LinearSegmentedColormap.from_list("words", ["white", (0.0, 0.35, 0.7)])
@@ -75,66 +73,34 @@ def words_and_shares(
     return words, np.stack(shares, 1)
 
 
-def choose_slots(scenes: SlotAttention, most: int = 3) -> list[int]:
-    """Return up to `most` slots with the sharpest attention to texts, with different favourite words, among those whose
-    image and text agree.
-
-    A slot's sharpness is the mean over scenes of its largest share of a word. Its favourite word has most of its
-    attention over all scenes. If no slot's image and text agree, all slots are candidates.
-    """
-    sharpness = np.mean([words.max(1) for words in scenes.shares], 0)
-    agree = scenes.cosines.mean(0) >= AGREE
-    order = [slot for slot in np.argsort(-sharpness, kind="stable").tolist() if agree[slot] or not agree.any()]
-    chosen: dict[str, int] = {}
-    for slot in order:
-        chosen.setdefault(favourite_word(scenes, slot), slot)
-    return list(chosen.values())[:most]
-
-
-def favourite_word(scenes: SlotAttention, slot: int) -> str:
-    """Return the word that a slot attends to most, over all scenes."""
-    totals: Counter[str] = Counter()
-    for words, shares in zip(scenes.words, scenes.shares, strict=True):
-        for word, share in zip(words, shares[slot].tolist(), strict=True):
-            totals[word] += share
-    return totals.most_common(1)[0][0]
-
-
 def spread_evenly(count: int, most: int) -> list[int]:
     """Choose up to `most` numbers below `count`, evenly spread."""
     return sorted({count * (2 * k + 1) // (2 * most) for k in range(min(most, count))} if count else set())
 
 
-def slot_sheet(scenes: SlotAttention, slots: Mapping[int, str]) -> Figure:
+def slot_sheet(scenes: SlotAttention, slots: Sequence[int]) -> Figure:
     """Draw a column for each scene: its image, and below it, for each slot, the image under the slot's map and the
-    caption's words. `slots` has the favourite word of each slot. All maps share a scale, and so do all words."""
-    columns, chosen = len(scenes.images), list(slots)
-    lines = max(len(break_lines(words)) for words in scenes.words)
+    caption's words. All maps share a scale, and so do all words."""
+    columns, lines = len(scenes.images), max(len(break_lines(words)) for words in scenes.words)
     figure = Figure((2.3 * columns + 0.5, 2.1 + (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
     heights = [1.0, *([1.0, 0.12 * lines] * len(slots))]
     axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
-    most = float(scenes.maps[:, chosen].max())
+    most = max(float(scenes.maps[:, slots].max()), 1e-6)
     for column, (axis, image) in enumerate(zip(axes[0], scenes.images, strict=True)):
         axis.imshow(image)
         axis.axis("off")
         axis.set_title(f"image {column + 1}", fontsize=8)
-    for number, (slot, word) in enumerate(slots.items()):
+    for number, slot in enumerate(slots):
         for column in range(columns):
             above, below = axes[2 * number + 1, column], axes[2 * number + 2, column]
-            shown = draw_map(above, scenes.images[column], scenes.maps[column, slot], most)
+            above.imshow(scenes.images[column].mean(-1), cmap="gray", vmin=0, vmax=255)
+            shown = above.imshow(scenes.maps[column, slot], cmap="inferno", alpha=0.7, vmin=0, vmax=most)
+            above.axis("off")
             draw_words(below, scenes.words[column], scenes.shares[column][slot], lines)
-            title = f"cosine {scenes.cosines[column, slot]:.2f}"
-            above.set_title(title if column else f'slot {slot}, "{word}": {title}', fontsize=8, parse_math=False)
+            above.set_title(f"slot {slot}: cosine {scenes.cosines[column, slot]:.2f}", fontsize=8)
     bar_above(figure, ScalarMappable(Normalize(0, 100), WORDS), axes, "share of a word (%)", width=1.8)
     bar_above(figure, shown, axes, "share of a patch, 1: the mean over all patches", width=1.8)
     return figure
-
-
-def draw_map(axis: Axes, image: UInt8[np.ndarray, "h w 3"], values: Float[np.ndarray, "h w"], most: float) -> AxesImage:
-    """Draw an image in grey under a slot's map, with colours from 0 to `most`."""
-    axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
-    axis.axis("off")
-    return axis.imshow(values, cmap="inferno", alpha=0.7, vmin=0, vmax=max(most, 1e-6))
 
 
 def break_lines(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
@@ -178,17 +144,13 @@ class SlotPictures(OwnFigure):
     scenes: int = field(default=4, kw_only=True)
 
     def figure(self) -> Figure:
-        """Draw the slots that are chosen on validation, on scenes of the first test that has any."""
-        return slot_sheet(*load_slots(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes))
+        """Draw the first slots, which are as good as any, on scenes of the first test that has any."""
+        return slot_sheet(load_slots(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes), SLOTS)
 
 
 @lru_cache(maxsize=2)  # what is finished doesn't change, and pages are written anew after every run
-def load_slots(
-    model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int
-) -> tuple[SlotAttention, dict[int, str]]:
-    """Return the attention of all slots in some scenes of a test, and the chosen slots with their favourite words."""
-    scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
-    test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
-    ranked = attention_of(scorer, validation, spread_evenly(len(validation), MOST))
-    slots = {slot: favourite_word(ranked, slot) for slot in choose_slots(ranked)}
-    return attention_of(scorer, test, spread_evenly(len(test), scenes)), slots
+def load_slots(model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int) -> SlotAttention:
+    """Return the attention of all slots in some scenes of a test."""
+    scorer, split = load_checkpoint(folder / CHECKPOINT, model), read_split(file)
+    test = next(data for data in (SplitDataset(split, name) for name in tests) if len(data))
+    return attention_of(scorer, test, spread_evenly(len(test), scenes))

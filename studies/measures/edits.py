@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.embeddings.axes import ProbeAxes, composition_means
-from menagerie.studies.embeddings.measured import Measured, no_number
+from menagerie.studies.measures.axes import ProbeAxes, composition_means
+from menagerie.studies.measures.measured import Measured, no_number
 
 FOLDS = 2
 COMPOSITIONS, OTHERS, PLACES, RANDOM = "compositions", "others", "places", "random"

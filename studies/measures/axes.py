@@ -25,20 +25,13 @@ class ProbeAxes:
     def __post_init__(self) -> None:
         for name, pairs in (("animals", self.animals), ("textures", self.textures)):
             known = set(map(tuple, pairs.tolist()))
-            if len(known) < len(pairs) or not len(pairs):
-                raise UserError(
-                    f"a probe set has each ordered pair of {name} once; here pairs repeat, or there are none"
-                )
-            for one, two in known:
-                if one == two or (two, one) not in known:
-                    raise UserError(
-                        f"a probe set has each pair of different {name} in both orders, not {one, two} alone"
-                    )
-            if set(np.unique(pairs)) != set(range(pairs.max() + 1)):
-                raise UserError(f"{name} of a probe set are numbered from 0 without gaps")
-        if self.backgrounds.shape[1:] != (len(self.animals), len(self.textures)):
-            raise UserError(f"backgrounds {self.backgrounds.shape} don't fit the pairs of the probe set")
+            if len(known) < len(pairs) or not known:
+                raise UserError(f"a probe set has each ordered pair of {name} once; here pairs repeat, or are missing")
+            if odd := [pair for pair in known if pair[0] == pair[1] or pair[::-1] not in known]:
+                raise UserError(f"a probe set has each pair of different {name} in both orders, not {odd[0]} alone")
         drawn = self.backgrounds
+        if drawn.shape[1:] != (len(self.animals), len(self.textures)):
+            raise UserError(f"backgrounds {drawn.shape} don't fit the pairs of the probe set")
         if (drawn != drawn[:, :, self.swaps]).any() or (drawn != drawn[:, self.mirrors]).any():
             raise UserError("in a view of the probe set, a scene and its swap or mirror have different backgrounds")
 
@@ -68,6 +61,14 @@ class ProbeAxes:
         """For each unordered pair of textures, the number of one of its two orders."""
         return np.flatnonzero(self.textures[:, 0] < self.textures[:, 1])
 
+    def repeated(self, times: int) -> "ProbeAxes":
+        """Return the axes of embeddings whose views are all views of these axes, several times."""
+        return ProbeAxes(self.animals, self.textures, np.concatenate([self.backgrounds] * times))
+
+    def swap_differences(self, z: Float[np.ndarray, "v p q d"]) -> Float[np.ndarray, "v p h d"]:
+        """Return D, the embedding of each scene minus that of its swap, for one order of each pair of textures."""
+        return z[:, :, self.half] - z[:, :, self.swaps[self.half]]
+
     def folds(self, count: int) -> Int[np.ndarray, " p"]:
         """Return the number of a fold for each ordered pair of animals; both orders are in the same fold."""
         number = int(self.groups.max()) + 1
@@ -81,13 +82,10 @@ class ProbeAxes:
 
     def check(self, embeddings: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
         """Raise `UserError` unless embeddings fit these axes, are finite, and have at least `least` views."""
-        if embeddings.shape[1:3] != (len(self.animals), len(self.textures)):
-            shape = (len(self.backgrounds), len(self.animals), len(self.textures))
+        if embeddings.shape[:3] != (shape := self.backgrounds.shape):
             raise UserError(
                 f"embeddings {embeddings.shape} don't fit the probe set's (views, animal pairs, texture pairs) {shape}"
             )
-        if len(embeddings) != len(self.backgrounds):
-            raise UserError(f"embeddings of {len(embeddings)} views don't fit backgrounds of {len(self.backgrounds)}")
         if len(embeddings) < least:
             raise UserError(f"embeddings of {least} views are needed, not of {len(embeddings)}")
         if not np.isfinite(embeddings).all():
@@ -114,9 +112,8 @@ def axes_of(
     """
     named = (views, backgrounds, animals, textures)
     view, background, animal, texture = (np.unique(names, return_inverse=True)[1].reshape(-1) for names in named)
-    animal, texture = animal.reshape(-1, 2), texture.reshape(-1, 2)
-    pairs, p = np.unique(animal, axis=0, return_inverse=True)
-    bags, q = np.unique(texture, axis=0, return_inverse=True)
+    pairs, p = np.unique(animal.reshape(-1, 2), axis=0, return_inverse=True)
+    bags, q = np.unique(texture.reshape(-1, 2), axis=0, return_inverse=True)
     shape = (int(view.max()) + 1, len(pairs), len(bags))
     place = np.ravel_multi_index((view, p.reshape(-1), q.reshape(-1)), shape)
     if not np.array_equal(np.sort(place), np.arange(np.prod(shape))):
@@ -132,26 +129,13 @@ def composition_means(
     """Return the mean embedding of the scenes with each composition (animal, texture) in each place, left and right,
     over all views. Only kept pairs of animals count. Raises unless these have each animal in both places."""
     chosen = np.ones(len(axes.animals), bool) if kept is None else kept
-    animals, textures = axes.kinds
-    mean = embeddings.mean(0)
-    means = []
-    for place in (0, 1):
-        by_animal = np.tensordot(averaging_weights(axes.animals[:, place], chosen, animals), mean, 1)
-        by_composition = np.tensordot(
-            averaging_weights(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
-        )
-        means.append(by_composition.swapaxes(0, 1).astype(embeddings.dtype))
-    return np.stack(means)
-
-
-def averaging_weights(
-    values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int
-) -> Float[np.ndarray, "kinds n"]:
-    """Return the weights of the mean over the kept entries of each kind. Raises if a kind has none."""
-    members = (values == np.arange(kinds)[:, None]) & kept
-    if not members.any(1).all():
-        raise UserError(
-            "the probe set is too small: without the held-out scenes, an animal or a texture is never in one of the "
-            "places"
-        )
-    return members / members.sum(1, keepdims=True)
+    mean, means = embeddings.mean(0), np.zeros((2, *axes.kinds, embeddings.shape[-1]), embeddings.dtype)
+    for place, animal in np.ndindex(2, axes.kinds[0]):
+        of_animal = mean[chosen & (axes.animals[:, place] == animal)].astype(float)
+        if not len(of_animal):
+            raise UserError(
+                "the probe set is too small: without held-out scenes, an animal is never in one of the places"
+            )
+        for texture in range(axes.kinds[1]):
+            means[place, animal, texture] = of_animal[:, axes.textures[:, place] == texture].mean((0, 1))
+    return means

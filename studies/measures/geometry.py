@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Num
-from scipy.special import gammaln
 
-from menagerie.studies.embeddings.axes import ProbeAxes
-from menagerie.studies.embeddings.linear import one_core, ridge
-from menagerie.studies.embeddings.measured import Measured, no_number
+from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.linear import one_core, ridge
+from menagerie.studies.measures.measured import Measured, no_number
 
 FOLDS = 5
 PENALTY = 1.0  # of additive fits: as much as one scene counts
@@ -39,43 +38,22 @@ class Geometry(NamedTuple):
     """R2 of embeddings as animals + textures + background, which predicts D = 0."""
     components: Measured
     """k95: how many principal components hold 95 % of what views share of D; chance is that of an isotropic D."""
-    cosine: Measured
-    """Mean |cos| of an animal's and a texture's direction."""
-    leak: Measured
-    """Share of the animals' directions that lies within the span of the textures'."""
 
 
 @one_core
 def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     """Measure the geometry of embeddings. The share is ours; sums of concepts are those of Trager et al. (2302.14383);
-    R2, k95 and |cos| are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). Embeddings
+    R2 and k95 are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). Embeddings
     of more than a few hundred dimensions are best given by their principal components, but not as `standardise` makes
     them: scaling changes the geometry."""
     axes.check(embeddings, least=2)
     z = embeddings.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
-    d = swap_differences(z, axes)
+    d = axes.swap_differences(z)
     power = view_product(d)
     unsure = unsure_reason(power, axes, mean_square(z))
-    compositions, placed = (
-        no_number(unsure, 0.0) if unsure else Measured(composition_fit(d, power, axes, places), 0.0)
-        for places in (False, True)
-    )
-    alpha, tau = directions(z, axes)
-    return Geometry(
-        binding_share(z, power, axes),
-        compositions,
-        placed,
-        concept_fit(z, axes),
-        principal_components(d, unsure),
-        direction_cosine(alpha, tau),
-        span_leak(alpha, tau),
-    )
-
-
-def swap_differences(z: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
-    """Return D, the embedding of each scene minus that of its swap, for one order of each pair of textures."""
-    return z[:, :, axes.half] - z[:, :, axes.swaps[axes.half]]
+    fits = (no_number(unsure, 0.0) if unsure else composition_fit(d, power, axes, placed) for placed in (False, True))
+    return Geometry(binding_share(z, power, axes), *fits, concept_fit(z, axes), principal_components(d, unsure))
 
 
 def view_product(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
@@ -149,7 +127,7 @@ def mean_square(z: Embeddings) -> float:
 
 def composition_fit(
     d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool
-) -> float:
+) -> Measured:
     """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals.
 
     All products are between two views, so that noise drops out. The noise of fits would lower R2, most where the probe
@@ -161,7 +139,7 @@ def composition_fit(
         train, test = folds != fold, folds == fold
         told = np.stack([x[test] @ ridge(as_rows(x[train]), as_rows(each[train]), PENALTY) for each in d])
         missed += view_product(d[:, test] - told).sum()
-    return 1 - missed / power.sum()
+    return Measured(1 - missed / power.sum(), 0.0)
 
 
 def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
@@ -208,33 +186,6 @@ def concept_fit(z: Embeddings, axes: ProbeAxes) -> Measured:
     if not varied:
         return no_number("all scenes have the same embedding", 0.0)
     return Measured(1 - missed / varied, 0.0)
-
-
-def directions(z: Embeddings, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
-    """Return the fitted vectors of animals and of textures, minus their means over animals and over textures."""
-    weights = ridge(as_rows(concept_counts(axes)), as_rows(z), PENALTY)
-    animals, textures = axes.kinds
-    alpha, tau = weights[:animals], weights[animals : animals + textures]
-    return alpha - alpha.mean(0), tau - tau.mean(0)
-
-
-def direction_cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
-    """Return the mean |cos| of an animal's and a texture's direction; chance is that of two random directions."""
-    width = alpha.shape[1]
-    chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
-    sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
-    if not all((size > 0).all() for size in sizes):
-        return no_number("an animal or a texture changes no embedding", chance)
-    return Measured(np.abs((alpha / sizes[0]) @ (tau / sizes[1]).T).mean(), chance)
-
-
-def span_leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
-    span = min(len(tau) - 1, tau.shape[1])
-    chance = span / tau.shape[1]
-    if not (alpha.any() and tau.any()):
-        return no_number("animals or textures change no embedding", chance)
-    basis = np.linalg.svd(tau, full_matrices=False)[2][:span]
-    return Measured(((alpha @ basis.T) ** 2).sum() / (alpha**2).sum(), chance)
 
 
 def principal_components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:

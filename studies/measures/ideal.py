@@ -6,7 +6,7 @@ But the embedding that is best for categorisation is a sum of single concepts, w
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import permutations
 
 import numpy as np
@@ -60,20 +60,6 @@ def unit_vector(vector: Vector) -> Vector:
     return vector / np.linalg.norm(vector)
 
 
-def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
-    """Return the least margin of each condition over scenes of one or two objects; above 0 it always holds."""
-    conditions = {
-        "categorisation": categorisation_margins,
-        "attribute binding": binding_margins,
-        "place": place_margins,
-        "negation": negation_margins,
-    }
-    triples = list(permutations(range(embedding.objects), 3))
-    return {
-        name: min(float(m) for triple in triples for m in of(embedding, *triple)) for name, of in conditions.items()
-    }
-
-
 def pair_margins(embedding: IdealEmbedding) -> tuple[float, float]:
     """Return two margins for an image of two objects with attributes: how much nearer to the image its swap is than the
     swap with one object replaced, and how much nearer the image is to itself than to its swap. Both are the same for
@@ -83,41 +69,38 @@ def pair_margins(embedding: IdealEmbedding) -> tuple[float, float]:
     return float(image @ swap - image @ other), float(1 - image @ swap)
 
 
-def categorisation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield by how much embeddings with a common object are nearer than others, whatever attributes and places."""
-    one, two, three = (embedding.of((obj, None, None)) for obj in (x, y, z))
-    both = embedding.of((x, None, None), (y, None, None))
-    yield 1 - one @ two
-    yield both @ one - both @ three
-    yield embedding.of((x, None, LEFT)) @ embedding.of((x, None, RIGHT)) - one @ two
+@cache  # pages are drawn after every run
+def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
+    """Return the least margin of each condition over scenes of one or two objects; above 0 it always holds."""
+    least: dict[str, float] = {}
+    for x, y, z in permutations(range(embedding.objects), 3):
+        for condition, margin in condition_margins(embedding, x, y, z):
+            least[condition] = min(least.get(condition, np.inf), float(margin))
+    return least
+
+
+def condition_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[tuple[str, float]]:
+    """Yield each condition with the margins by which one product has to be above another, for three objects."""
+    of, no = embedding.of, embedding.no
+    one, two, three, both = (of(*((it, None, None) for it in its)) for its in ((x,), (y,), (z,), (x, y)))
+    # Embeddings with a common object are nearer than others, whatever attributes and places.
+    yield "categorisation", 1 - one @ two
+    yield "categorisation", both @ one - both @ three
+    yield "categorisation", of((x, None, LEFT)) @ of((x, None, RIGHT)) - one @ two
     for a, b in permutations(range(embedding.attributes), 2):
-        yield embedding.of((x, a, None)) @ embedding.of((x, b, None)) - one @ two
-
-
-def binding_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins by which an embedding is nearer to its object with the right attribute than to that object with
-    another attribute, alone and beside a second object."""
-    for a, b in permutations(range(embedding.attributes), 2):
-        one, other = embedding.of((x, a, None)), embedding.of((x, b, None))
-        scene, swap = embedding.of((x, a, None), (y, b, None)), embedding.of((x, b, None), (y, a, None))
-        yield 1 - one @ other
-        yield (one - other) @ embedding.attribute(a)
-        yield 1 - scene @ swap
-        yield scene @ (one - other)
-
-
-def place_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield by how much a scene is nearer to itself, and to one that shares an object in place, than to mirrors."""
-    scene, mirror = embedding.of((x, None, LEFT), (y, None, RIGHT)), embedding.of((x, None, RIGHT), (y, None, LEFT))
-    yield 1 - scene @ mirror
-    yield scene @ embedding.of((x, None, LEFT), (z, None, RIGHT)) - scene @ embedding.of(
-        (x, None, RIGHT), (z, None, LEFT)
-    )
-
-
-def negation_margins(embedding: IdealEmbedding, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield by how much x is nearer to "no y" than to "no x", "no x" to "no y" than x to y, "no x" to y than x."""
-    one, two = embedding.of((x, None, None)), embedding.of((y, None, None))
-    yield one @ embedding.no(y) - one @ embedding.no(x)
-    yield embedding.no(x) @ embedding.no(y) - one @ two
-    yield two @ embedding.no(x) - one @ embedding.no(x)
+        right, wrong = of((x, a, None)), of((x, b, None))
+        scene, swap = of((x, a, None), (y, b, None)), of((x, b, None), (y, a, None))
+        yield "categorisation", right @ wrong - one @ two
+        # An object with the right attribute is nearer than with another, alone and beside a second object.
+        yield "attribute binding", 1 - right @ wrong
+        yield "attribute binding", (right - wrong) @ embedding.attribute(a)
+        yield "attribute binding", 1 - scene @ swap
+        yield "attribute binding", scene @ (right - wrong)
+    # A scene is nearer to itself, and to one that shares an object in place, than to mirrors.
+    scene, mirror = of((x, None, LEFT), (y, None, RIGHT)), of((x, None, RIGHT), (y, None, LEFT))
+    yield "place", 1 - scene @ mirror
+    yield "place", scene @ (of((x, None, LEFT), (z, None, RIGHT)) - of((x, None, RIGHT), (z, None, LEFT)))
+    # x is nearer to "no y" than to "no x", "no x" to "no y" than x to y, "no x" to y than x.
+    yield "negation", one @ (no(y) - no(x))
+    yield "negation", no(x) @ no(y) - one @ two
+    yield "negation", no(x) @ (two - one)

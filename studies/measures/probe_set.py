@@ -1,27 +1,36 @@
-"""What measures on a probe set share: its images, its file, and its scenes in the order of the embeddings' axes."""
+"""What measures on a probe set share: its images, its file, its scenes in the order of the embeddings' axes, and the
+layers that a scorer makes of its images and texts."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import changed_fields, json_value
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.studies.frame.measure import Measure, Row
 from menagerie.studies.frame.study import store_identity
+from menagerie.studies.measures.axes import ProbeAxes, axes_of
 
 if TYPE_CHECKING:
+    from menagerie.generators.captions.templates import Caption
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.folder import SplitFolder
     from menagerie.models.library.pictures import FramedSplit
     from menagerie.models.scorer import Scorer
-    from menagerie.studies.embeddings.axes import ProbeAxes
+    from menagerie.models.towers.features import Features
 
-NAMES = ("animal", "texture")  # of an object
+IMAGE, TEXT, BOTH = "image", "text", "image and text"
+EMBEDDING = "embedding"
+MEAN, ALL_TOKENS = "mean", "all tokens"
+BLOCK = 64  # images or texts that are encoded at once
+Layers = dict[tuple[str, str], Float[np.ndarray, "n d"]]
+"""Embeddings by layer and by what is read of it: the mean token, or equally many tokens side by side."""
 
 
 @dataclass(frozen=True)
@@ -67,24 +76,66 @@ class ProbeMeasure(Measure):
         return left, right
 
 
-def probe_axes(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
-    """Return the axes of a probe set, and the number of each scene's record, of shape (v, p, q)."""
+def probe_axes(data: "SplitDataset") -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
+    """Return the axes of a probe set, and the number of each scene's record."""
     from menagerie.generators.splits.probe_scenes import objects_from_left
-    from menagerie.studies.embeddings.axes import axes_of
 
     scenes = data.records.scenes
     objects = list(map(objects_from_left, scenes))
     if any(len(both) != 2 for both in objects):
         raise UserError("probes need scenes of two objects side by side; make a probe set without a layout")
-    animals, textures = (np.array([[getattr(it, name) for it in both] for both in objects]) for name in NAMES)
+    animals = np.array([[its.animal for its in both] for both in objects])
+    textures = np.array([[its.texture for its in both] for both in objects])
     return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
+
+
+def has_vectors(scorer: "Scorer") -> bool:
+    """Whether a scorer has a single vector for each image and each text."""
+    from menagerie.models.layers import image_layer_names, text_layer_names
+
+    return EMBEDDING in image_layer_names(scorer) and EMBEDDING in text_layer_names(scorer)
+
+
+def image_layers(scorer: "Scorer", data: "SplitDataset", wanted: Iterable[tuple[str, str]]) -> Layers:
+    """Return what is `wanted` of the layers of a probe set's images."""
+    from menagerie.models.layers import image_features
+
+    names = list(dict.fromkeys(layer for layer, _ in wanted))
+    return read_layers(lambda some: image_features(scorer, data.images(some), names), len(data), wanted)
+
+
+def text_layers(scorer: "Scorer", texts: "Sequence[Caption]", wanted: Iterable[tuple[str, str]]) -> Layers:
+    """Return what is `wanted` of the layers of texts."""
+    from menagerie.models.layers import text_features
+    from menagerie.models.texts import Texts
+
+    names = list(dict.fromkeys(layer for layer, _ in wanted))
+
+    def encode(some: range) -> "Features":
+        captions, graphs = zip(*texts[some.start : some.stop], strict=True)
+        return text_features(scorer, Texts(captions, graphs), names)
+
+    return read_layers(encode, len(texts), wanted)
+
+
+def read_layers(encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]) -> Layers:
+    """Return what is `wanted` of the layers of `count` images or texts, which `encode` encodes block by block."""
+    parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
+    for start in range(0, count, BLOCK) if parts else ():
+        found = encode(range(start, min(start + BLOCK, count)))
+        for (layer, read), blocks in parts.items():
+            states = found.mean(layer) if read == MEAN else found[layer].flatten(1)
+            blocks.append(states.float().cpu().numpy())
+    return {place: np.concatenate(blocks) for place, blocks in parts.items()}
+
+
+def captions_of(data: "SplitDataset") -> "list[Caption]":
+    """Return the caption of each record of a probe set."""
+    return data.captions(range(len(data)), [0] * len(data))
 
 
 def unknown_words_reason(texts: Iterable[str], known: Iterable[str]) -> str:
     """Return which words of `texts` no known text has, as the reason for a refusal; empty if there are none."""
-    odd = sorted(words_in_texts(texts) - words_in_texts(known))
+    said, there = ({word for text in some for word in text.split()} for some in (texts, known))
+    odd = sorted(said - there)
     return f"no text of training says {', '.join(map(repr, odd))}" if odd else ""
-
-
-def words_in_texts(texts: Iterable[str]) -> set[str]:
-    return {word for text in texts for word in text.split()}

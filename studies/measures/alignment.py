@@ -8,11 +8,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.embeddings.axes import ProbeAxes
-from menagerie.studies.embeddings.bits import bits
-from menagerie.studies.embeddings.geometry import swap_differences
-from menagerie.studies.embeddings.linear import one_core
-from menagerie.studies.embeddings.measured import Measured, no_number, share_right
+from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.linear import one_core
+from menagerie.studies.measures.margins import bits
+from menagerie.studies.measures.measured import Measured, no_number, share_right
 
 FOLDS = 5
 PENALTY = 1e-3
@@ -47,14 +46,8 @@ def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q 
     x, t = units(images), units(texts)
     d = t - t[:, :, axes.swaps]
     before, after = (x * d).sum(-1), margins_after_matrix(x, d, axes)
-    return Alignment(
-        modality_gap(x, t),
-        swap_cosine(x, t, axes),
-        share_right(before),
-        share_right(after),
-        bits(before),
-        bits(after),
-    )
+    shares = share_right(before), share_right(after)
+    return Alignment(modality_gap(x, t), swap_cosine(x, t, axes), *shares, bits(before), bits(after))
 
 
 def units(embeddings: Num[np.ndarray, "v p q d"]) -> Units:
@@ -70,7 +63,7 @@ def modality_gap(x: Units, t: Units) -> Measured:
 
 
 def swap_cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
-    one, two = swap_differences(x, axes), swap_differences(t, axes)
+    one, two = axes.swap_differences(x), axes.swap_differences(t)
     sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
     moved = sizes > 1e-12
     if not moved.any():

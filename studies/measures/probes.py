@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from menagerie.studies.embeddings.axes import ProbeAxes
-from menagerie.studies.embeddings.bits import bits, exclusive_or
-from menagerie.studies.embeddings.linear import held_out_logits, one_core, standardise
-from menagerie.studies.embeddings.measured import Measured, share_right
+from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.linear import held_out_logits, one_core, standardise
+from menagerie.studies.measures.margins import bits, exclusive_or
+from menagerie.studies.measures.measured import Measured, share_right
 
 FOLDS = 3
 
@@ -88,6 +88,13 @@ def texture_margins(
     )
     above = (np.take_along_axis(logits, wanted, -1) - np.take_along_axis(logits, other, -1))[..., 0]
     return above.sum(-1), logits.argmax(-1) == axes.textures, above
+
+
+@one_core
+def probe_left(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
+    """Return the margins by which probes, one for each animal, say that the left animal of a scene is left."""
+    axes.check(embeddings)
+    return left_margins(standardise(embeddings), axes)[0]
 
 
 def left_margins(

@@ -4,12 +4,12 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain, permutations, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int, Num
 
-from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.estimate import Estimate
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
 
 MOST = 0.9999  # Fisher's transform of a perfect correlation is infinite
@@ -18,36 +18,15 @@ ARRANGEMENTS = 5040  # up to so many permutations, those of seven clusters, are 
 Columns = Float64[np.ndarray, "draws n"]
 
 
-class Correlation(NamedTuple):
-    """Spearman's rank correlation; interval and p are NaN with too few clusters, or if the correlation is undefined.
-
-    A perfect correlation has a p but no interval, because no draw differs from it.
-    """
-
-    value: float
-    low: float
-    high: float
-    p: float
-    """Two-sided p value of the hypothesis that there is no correlation."""
-    n: int
-    clusters: int
-
-    def __str__(self) -> str:
-        if np.isnan(self.value):
-            return DASH
-        none = "no spread: no interval" if self.clusters >= FEWEST else "no interval"
-        interval = none if np.isnan(self.low) else f"{self.low:+.2f}, {self.high:+.2f}"
-        return f"{self.value:+.2f} [{interval}]"
-
-
 def correlation(
     x: Num[np.ndarray, " n"],
     y: Num[np.ndarray, " n"],
     clusters: Sequence[Any],
     groups: Sequence[Any] = (),
     seed: int = 0,
-) -> Correlation:
-    """Return Spearman's rank correlation of x and y, with a bootstrap that draws whole clusters.
+) -> Estimate:
+    """Return Spearman's rank correlation of x and y, with a bootstrap that draws whole clusters. Without a spread, as a
+    perfect one, it has p but no interval; with too few clusters, or if it is undefined, it has neither.
 
     With groups, ranks are taken within each group, centred there and pooled, so that differences between groups don't
     count.
@@ -60,8 +39,9 @@ def correlation(
     if kinds >= FEWEST and np.isfinite(value):
         drawn = np.random.default_rng(seed).multinomial(kinds, [1 / kinds] * kinds, RESAMPLES)
         low, high, p = student_interval(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
-        p = permutation_p(x, y, number, own, seed) if np.isnan(p) else p
-    return Correlation(value, low, high, p, len(x), kinds)
+        if np.isnan(p):
+            low, high, p = value, value, permutation_p(x, y, number, own, seed)
+    return Estimate(value, low, high, len(x), None, kinds, np.nan, signed=True, times=1, digits=2, p=p)
 
 
 def student_interval(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:

@@ -1,6 +1,5 @@
-"""How many bits scores carry about a binary question, such as which of two captions is true."""
+"""How many bits margins of scores carry about a binary question, such as which of two captions is true."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,9 +7,21 @@ from jaxtyping import Float
 from scipy.optimize import minimize_scalar
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.embeddings.measured import Measured, share_right
+from menagerie.studies.measures.measured import Measured, share_right
 
 SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, for margins whose mean size is 1
+
+
+class MarginBits(NamedTuple):
+    """What margins of scenes carry."""
+
+    bits: Measured
+    scene: Measured
+    """Share of scenes with a positive margin; a tie counts one half."""
+
+
+def margin_bits(margins: Float[np.ndarray, "..."]) -> MarginBits:
+    return MarginBits(bits(margins), share_right(margins))
 
 
 def bits(margins: Float[np.ndarray, "..."]) -> Measured:
@@ -22,38 +33,18 @@ def bits(margins: Float[np.ndarray, "..."]) -> Measured:
     probes, or s(x, c) - s(x, c') of any scorer for an image x, its caption c and the swapped caption c'. Only b is
     fitted to them, which adds less than 0.001 bit for a thousand margins.
     """
-    flat = checked_margins(margins)
-    if (flat > 0).all():
-        return Measured(1.0, 0.0)  # what a growing b tends to
-    scale = np.abs(flat).mean() or 1.0
-    loss = least_loss(lambda b: float(np.logaddexp(0, -b / scale * flat).mean()))
-    return Measured(max(0.0, 1 - loss / np.log(2)), 0.0)
-
-
-def checked_margins(margins: Float[np.ndarray, "..."]) -> Float[np.ndarray, " n"]:
     flat = np.asarray(margins, np.float64).reshape(-1)
     if not len(flat) or not np.isfinite(flat).all():
         raise UserError("there must be margins of scenes, all of them finite")
-    return flat
+    if (flat > 0).all():
+        return Measured(1.0, 0.0)  # what a growing b tends to
+    flat = flat / (np.abs(flat).mean() or 1.0)
 
+    def loss(log_scale: float) -> float:
+        return float(np.logaddexp(0, -np.exp(log_scale) * flat).mean())
 
-def least_loss(loss: Callable[[float], float]) -> float:
-    """Return the smallest value over all b >= 0 of a convex function of b."""
-    found = minimize_scalar(
-        lambda log: loss(float(np.exp(log))), bounds=SCALES, method="bounded", options={"xatol": 1e-4}
-    )
-    return min(float(found.fun), loss(0.0))
-
-
-class MarginBits(NamedTuple):
-    """What margins of scenes carry: bits, and the share of scenes with a positive margin."""
-
-    bits: Measured
-    scene: Measured
-
-
-def margin_bits(margins: Float[np.ndarray, "..."]) -> MarginBits:
-    return MarginBits(bits(margins), share_right(margins))
+    found = minimize_scalar(loss, bounds=SCALES, method="bounded", options={"xatol": 1e-4})
+    return Measured(max(0.0, 1 - float(found.fun) / np.log(2)), 0.0)
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
