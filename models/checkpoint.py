@@ -3,8 +3,6 @@
 The result in a cell's folder also records the digest of the weights, so that weights of another cell are noticed.
 """
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 import msgspec
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError, choose
@@ -66,10 +64,7 @@ def build_scorer(
 def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     """Write a scorer, and the name `model` under which it is built, to `folder`."""
     with whole_file(folder / WEIGHTS) as temporary:
-        try:
-            save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
-        except SafetensorError as error:
-            raise system_error(error) from error
+        temporary.write_bytes(save({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}))
     save_config(folder, model, scorer)
 
 
@@ -91,31 +86,17 @@ def describe_scorer(model: str, scorer: Scorer) -> dict[str, Any]:
     return config
 
 
-def system_error(error: SafetensorError) -> Exception:
-    """Turn an error of safetensors that contains a system error into an `OSError`; other errors are returned
-    unchanged.
-    """
-    number = re.search(r"os error (\d+)", str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
-
-
 def scorer_config(folder: Path) -> CheckpointConfig:
     """Read the description of the scorer in `folder`. Raises if this program didn't write it, if it is damaged, or if
     the cell's result records other weights."""
-    config = config_in(folder)
-    check_recorded_digest(folder, config.weights)
-    return config
-
-
-def check_recorded_digest(folder: Path, digest: str) -> None:
-    """Raise if the cell's result in a checkpoint's folder records another digest of the weights than `digest`."""
-    place = folder.absolute()
+    config, place = config_in(folder), folder.absolute()
     noted = read_recorded_digest(place.parent, f"{place.name}/{WEIGHTS}")
-    if noted and noted != digest:
+    if noted and noted != config.weights:
         raise UserError(
             f"the weights in {folder} are not those of the result in {place.parent}: two cells' files were exchanged; "
             "put them back, or delete that result and run its study again"
         )
+    return config
 
 
 def config_in(folder: Path) -> CheckpointConfig:
@@ -161,7 +142,10 @@ def load_checkpoint(folder: Path, model: str | None = None, options: Mapping[str
     weights = read_weights(folder)
     check_known_options(folder, name, config)
     scorer = build_from_config(folder, name, config)
-    load_weights(scorer, weights, describe_foreign_weights(folder, name))
+    expected, given = ({name: its.shape for name, its in each.items()} for each in (scorer.state_dict(), weights))
+    if odd := sorted(name for name in expected.keys() | given.keys() if expected.get(name) != given.get(name)):
+        raise UserError(f"{describe_foreign_weights(folder, name)}; the first odd one is {odd[0]}")
+    scorer.load_state_dict(weights)
     return scorer.eval()
 
 
@@ -203,13 +187,3 @@ def check_model_name(folder: Path, recorded: str, model: str | None) -> str:
             "as model=, code=[...] or --code"
         )
     return model or choose("model", recorded, specs())
-
-
-def load_weights(scorer: Scorer, weights: dict[str, Any], complaint: str) -> None:
-    """Load weights that must fit exactly; else raise with `complaint` and the first name that doesn't fit."""
-    expected = {name: tensor.shape for name, tensor in scorer.state_dict().items()}
-    given = {name: tensor.shape for name, tensor in weights.items()}
-    if expected != given:
-        odd = sorted(name for name in expected.keys() | given.keys() if expected.get(name) != given.get(name))
-        raise UserError(f"{complaint}; the first odd one is {odd[0]}")
-    scorer.load_state_dict(weights)

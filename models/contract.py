@@ -14,9 +14,19 @@ import torch
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from menagerie.models.contract_losses import check_gradients, check_negative_texts, check_scored
+from menagerie.models.contract_losses import (
+    CAPTIONS,
+    GRAPHS,
+    TEXTS,
+    TOLERANCE,
+    Subject,
+    check_gradients,
+    check_negative_texts,
+    check_scored,
+    contract_texts,
+)
+from menagerie.models.layers import image_features, text_features
 from menagerie.models.scorer import Scorer
-from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject, contract_texts
 from menagerie.models.texts import Texts, leaves
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.features import Features
@@ -114,8 +124,8 @@ def check_features(subject: Subject) -> None:
     """Check the shape of each layer of images and texts, and that it doesn't depend on what else is in the batch."""
     scorer, one = subject.scorer, Texts(CAPTIONS[1:2], GRAPHS[1:2])
     for side, together, alone in (
-        ("image", scorer.features(subject.images), scorer.features(subject.images[1:2])),
-        ("text", scorer.text_features(Texts(CAPTIONS, GRAPHS)), scorer.text_features(one)),
+        ("image", image_features(scorer, subject.images), image_features(scorer, subject.images[1:2])),
+        ("text", text_features(scorer, Texts(CAPTIONS, GRAPHS)), text_features(scorer, one)),
     ):
         for name in together:
             check_layer(subject, f"{side} layer {name!r}", together, alone, name)

@@ -1,20 +1,54 @@
-"""The checks of `menagerie.models.contract` that are about a scorer's loss."""
+"""A scorer under the checks of `menagerie.models.contract`, the texts that they use, and those about its loss."""
 
 from dataclasses import asdict
-from typing import Any, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
+from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Scorer
-from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject
 from menagerie.models.texts import Texts, leaves, map_tensors
+
+# A pair's score may differ by this much when other pairs are scored with it: sums of floats depend on their order.
+TOLERANCE = 1e-4
+LEFT = "to the left of"
+TEXTS = (
+    ("a red cat and a white dog in the city", SceneGraph(("red cat", "white dog", "city"))),
+    ("a red cat to the left of a dog in the city", SceneGraph(("red cat", "dog", "city"), (Edge(LEFT, 0, 1),))),
+    ("a dog", SceneGraph(("dog",))),
+    ("a white cat in the city", SceneGraph(("white cat", "city"))),
+)
+CAPTIONS, GRAPHS = (list(parts) for parts in zip(*TEXTS, strict=True))
+
+
+class Subject(NamedTuple):
+    """A scorer under test, the name of its model, and the images that the checks use."""
+
+    model: str
+    scorer: Scorer
+    images: Tensor
+
+    def similarity(self, images: list[int], texts: list[int]) -> Tensor:
+        """Score each of some images with each of some texts; both are given by their indices."""
+        with torch.no_grad():
+            pixels = self.scorer.pixel_scale(self.images[images])
+            read = self.scorer.read([CAPTIONS[k] for k in texts], [GRAPHS[k] for k in texts])
+            return self.scorer.similarity(self.scorer.encode_images(pixels), self.scorer.encode_texts(read))
+
+    def refuse(self, problem: str) -> None:
+        """Raise an error that names the model."""
+        raise UserError(f"model {self.model}: {problem}")
+
+
+def contract_texts() -> list[str]:
+    """Return all texts that the checks use: the captions, and the nodes and the predicate of their graphs."""
+    return [*CAPTIONS, *(node for graph in GRAPHS for node in graph.nodes), LEFT]
 
 
 def check_gradients(subject: Subject) -> None:
@@ -39,7 +73,7 @@ def training_loss(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Ten
         torch.manual_seed(0)
         images = scorer.encode_images(scorer.pixel_scale(pixels))
         read = scorer.reader(Texts(CAPTIONS, GRAPHS, targets=targets), torch.Generator().manual_seed(0))
-        loss = scorer.loss(images, scorer.encode_texts(read), targets, Recipe())
+        loss = scorer.loss(images, scorer.encode_texts(read), targets)
     scorer.eval()
     return loss
 
@@ -79,7 +113,7 @@ def check_negative_texts(subject: Subject) -> None:
     def loss(n_texts: int) -> Tensor:
         read = scorer.reader(Texts(CAPTIONS[:n_texts], GRAPHS[:n_texts], matched=2), torch.Generator().manual_seed(0))
         targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2, torch.arange(2) if n_texts == 4 else None)
-        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
+        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets)
 
     with torch.no_grad():
         without, beside = loss(2), loss(4)
@@ -104,7 +138,7 @@ def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
     inputs = [part for part in leaves(texts) if part.requires_grad]
     targets, agreement = Targets(torch.eye(n, len(TEXTS), dtype=torch.bool), None, n), 0.0
     for _ in range(draws):
-        loss, scores = scorer.loss(images, texts, targets, Recipe()), scorer.similarity(images, texts)[:, n:].sum()
+        loss, scores = scorer.loss(images, texts, targets), scorer.similarity(images, texts)[:, n:].sum()
         pushes, gains = (torch.autograd.grad(what, inputs, allow_unused=True) for what in (loss, scores))
         for push, gain in zip(pushes, gains, strict=True):
             agreement += 0.0 if push is None or gain is None else (push * gain)[n:].sum().item()

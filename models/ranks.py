@@ -93,21 +93,13 @@ class Ranks:
 
     def send(self, content: bytes | None = b"") -> None:
         """Send bytes, or None, from rank 0 to the others, which must call `receive`."""
-        size = torch.tensor([-1 if content is None else len(content)])
-        dist.broadcast(size, 0, group=self.control)
-        if content:
-            dist.broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8), 0, group=self.control)
+        dist.broadcast_object_list([content], 0, group=self.control)
 
     def receive(self) -> bytes | None:
         """Wait for what rank 0 sends by `send`, and return it."""
-        size = torch.empty(1, dtype=torch.int64)
-        dist.broadcast(size, 0, group=self.control)
-        if size < 0:
-            return None
-        content = torch.empty(int(size), dtype=torch.uint8)
-        if len(content):
-            dist.broadcast(content, 0, group=self.control)
-        return content.numpy().tobytes()
+        content: list[bytes | None] = [None]
+        dist.broadcast_object_list(content, 0, group=self.control)
+        return content[0]
 
 
 class GatherRows(torch.autograd.Function):

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.layers import NamedLayers
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, find_cut_texts, map_tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import PixelScale
@@ -38,12 +36,12 @@ class Sharing(NamedTuple):
     loss must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
 
 
-class Scorer(NamedLayers, ABC):
+class Scorer(nn.Module, ABC):
     """Encodes images and texts separately, then compares them.
 
     A user's class sets `config_class` to a dataclass of its options, is built with `(towers, texts, config)`, and keeps
     the config in `self.config`. `capabilities` declares further abilities: "attention" (maps per phrase), "slots"
-    (vectors made of parts with separate attention).
+    (vectors made of parts with separate attention). See `menagerie.models.layers` for layers of its own.
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
@@ -121,7 +119,7 @@ class Scorer(NamedLayers, ABC):
         """The score of image i with text i. Override it if you can compute this faster than the scores of all pairs."""
         return self.similarity(images, texts).diagonal()
 
-    def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: Tensors, texts: Tensors, targets: Targets) -> Float[Tensor, ""]:
         """The loss of a batch; by default InfoNCE over all its images and texts."""
         return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.core.reading import Inaccessible, check_regular, open_file, read_bytes
+from menagerie.envs.core.reading import Inaccessible, check_regular, open_file
 
 SUFFIX = ".embeddings"
 DIGEST = 32  # bytes of a SHA-256
@@ -49,24 +49,19 @@ class EmbeddingFolder:
         """Delete the files that were used longest ago if the limit is exceeded. Return the number of bytes that may be
         added before the next count."""
         with FileLock(self.folder / ".lock"):
-            files = sorted(filter(None, map(last_use, self.folder.glob(f"*/*{SUFFIX}"))))
+            files: list[tuple[int, int, Path]] = []
+            for path in self.folder.glob(f"*/*{SUFFIX}"):
+                with contextlib.suppress(FileNotFoundError):  # another process may have deleted it
+                    state = path.stat()
+                    files.append((state.st_mtime_ns, state.st_size, path))
             total = sum(size for _, size, _ in files)
             goal = self.limit if total <= self.limit else self.limit - self.limit // ROOM
-            for _, size, path in files:
+            for _, size, path in sorted(files):
                 if total <= goal:
                     break
                 path.unlink(missing_ok=True)
                 total -= size
         return min(self.limit - total, self.limit // ROOM)
-
-
-def last_use(path: Path) -> tuple[int, int, Path] | None:
-    """Return when a file was last used (in nanoseconds), its size in bytes and its path; None if another process has
-    deleted it."""
-    with contextlib.suppress(FileNotFoundError):
-        state = path.stat()
-        return state.st_mtime_ns, state.st_size, path
-    return None
 
 
 class StoredRows:
@@ -79,7 +74,10 @@ class StoredRows:
         self._places: dict[bytes, tuple[Path, int]] = {}
         self._used: set[Path] = set()
         for path in sorted(self._folder.glob(f"[!.]*{SUFFIX}")):
-            self._list(path)
+            with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, files.limit, 0) as file:
+                for offset in range(0, check_regular(path) - self._length + 1, self._length):
+                    file.seek(offset)
+                    self._places[file.read(DIGEST)] = path, offset
 
     def __contains__(self, fingerprint: str) -> bool:
         return bytes.fromhex(fingerprint) in self._places
@@ -93,7 +91,8 @@ class StoredRows:
         found = self._read(path, offset)
         row = found[2 * DIGEST :]
         if found != record_bytes(self._owner, key, row):
-            self._drop(path)
+            self._places = {key: place for key, place in self._places.items() if place[0] != path}
+            path.unlink(missing_ok=True)  # its images are encoded again
             return None
         if path not in self._used:
             self._used.add(path)
@@ -116,30 +115,12 @@ class StoredRows:
             return
         self._places |= {bytes.fromhex(key): (path, n * self._length) for n, key in enumerate(rows)}
 
-    def _list(self, path: Path) -> None:
-        """Note which images a file has, and where."""
-        with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, self._files.limit, 0) as file:
-            for offset in range(0, check_regular(path) - self._length + 1, self._length):
-                file.seek(offset)
-                self._places[file.read(DIGEST)] = path, offset
-
     def _read(self, path: Path, offset: int) -> bytes:
         """Read a record; returns fewer bytes at the file's end, and none if another process has deleted the file."""
         with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, buffering=0) as file:
             file.seek(offset)
             return file.read(self._length)
         return b""
-
-    def _drop(self, path: Path) -> None:
-        """Forget and delete a damaged or missing file, and write its intact records to a new one."""
-        self._places = {key: place for key, place in self._places.items() if place[0] != path}
-        with contextlib.suppress(OSError, ValueError, Inaccessible):
-            content = read_bytes(path)
-            path.unlink(missing_ok=True)
-            parts = [content[start : start + self._length] for start in range(0, len(content), self._length)]
-            whole = [part for part in parts if part == record_bytes(self._owner, part[:DIGEST], part[2 * DIGEST :])]
-            if whole:
-                self.put({part[:DIGEST].hex(): part[2 * DIGEST :] for part in whole})
 
 
 def record_bytes(owner: bytes, key: bytes, row: bytes) -> bytes:

@@ -11,10 +11,10 @@ anything else in the encoding, from a user's class to the processor; and the ima
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -50,38 +50,21 @@ class Embeddings:
                 yield embedding
             return
         coming = Counter(chain.from_iterable(map(dict.fromkeys, blocks)))  # blocks that still need an image
+        missing = (k for k in tuple(coming) if self.stored is None or bench.fingerprint(k) not in self.stored)
         ready: dict[int, Row] = {}
         for block in blocks:
             for number in dict.fromkeys(block):
                 if number not in ready:
-                    row = self._read_row(bench, number)
-                    ready |= {number: row} if row else self._encode(bench, self._missing(bench, number, coming, ready))
+                    kept = self.stored.get(bench.fingerprint(number)) if self.stored else None
+                    more = (k for k in missing if k != number and k not in ready)  # as many as fill a block
+                    rows = {number: self.format.from_bytes(kept)} if kept else None
+                    ready |= rows or self._encode(bench, [number, *islice(more, BLOCK - 1)])
             report(len(set(block)))
             yield to_device(self.format.stack_rows([ready[number] for number in block]), self.scorer.device)
             for number in set(block):
                 coming[number] -= 1
                 if not coming[number]:
                     del ready[number], coming[number]
-
-    def _read_row(self, bench: PhotographBenchmark, number: int) -> Row | None:
-        """The row of an image, as kept on disk; None if there is none."""
-        row = self.stored.get(bench.fingerprint(number)) if self.stored else None
-        return row and self.format.from_bytes(row)
-
-    def _missing(
-        self, bench: PhotographBenchmark, first: int, coming: Iterable[int], ready: dict[int, Row]
-    ) -> list[int]:
-        """The image `first`, and the next images that will be needed and have no row, as many as fill a block."""
-        wanted = [first]
-        for number in coming:
-            if len(wanted) == BLOCK:
-                break
-            if number != first and number not in ready and not self._has(bench, number):
-                wanted.append(number)
-        return wanted
-
-    def _has(self, bench: PhotographBenchmark, number: int) -> bool:
-        return self.stored is not None and bench.fingerprint(number) in self.stored
 
     def _encode(self, bench: PhotographBenchmark, numbers: list[int]) -> dict[int, Row]:
         """Encode at most a block of images; return their rows by number."""
@@ -136,19 +119,13 @@ def find_row_format(scorer: Scorer, resolution: int) -> RowFormat | None:
     half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
     embedding = encode_pixels(scorer, torch.cat([half, half.flip(0)]))
     parts = list(leaves(embedding))
-    if not parts or not all(map(has_rows, parts)):
+    rows = (isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel() for part in parts)
+    if not parts or not all(rows) or not all(part.equal(part.flip(0)) for part in parts):
         return None
     hashed = hashlib.sha256(repr([(part.dtype, part.shape) for part in parts]).encode())
     hashed.update(row_bytes(tuple(part.cpu() for part in parts)))
     empty = map_tensors(embedding, lambda part: part.new_empty((0, *part.shape[1:]), device="cpu"))
     return RowFormat(empty, hashed.hexdigest())
-
-
-def has_rows(part: Any) -> bool:
-    """Whether a part of the embedding of that noise is a tensor with a row per image, and rows of equal images are
-    equal."""
-    right = isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel()
-    return bool(right and part.equal(part.flip(0)))
 
 
 def row_bytes(row: Row) -> bytes:

@@ -1,8 +1,8 @@
 """Ranks the candidates of a pool in two passes: a scorer with vectors compares all images with all texts, and one that
 reads each pair by itself scores the best candidates of each query (image-text retrieval in ALBEF: Li et al. 2021)."""
 
-from collections.abc import Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +11,11 @@ from jaxtyping import Bool, Float
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import Pool
-from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.scoring import Encode, Read
+from menagerie.models.evaluation.scoring import Encode
 from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Scorer
-from menagerie.models.texts import Tensors, map_tensors
+from menagerie.models.texts import map_tensors
 
 
 class Reranked(NamedTuple):
@@ -67,22 +66,15 @@ def scores_of_pairs(
         for start, embedding in zip(range(0, len(wanted), size), encode(blocks), strict=True):
             places = np.argwhere(wanted[start : start + size]).tolist()
             distinct = list(dict.fromkeys((row, text) for row, column in places for text in pool.texts[column]))
-            known = dict(zip(distinct, score_row_pairs(scorer, read, embedding, distinct, size), strict=True))
+            scores: list[float] = []
+            for some in scoring.fill_last_block([distinct[k : k + size] for k in range(0, len(distinct), size)]):
+                rows = torch.tensor([row for row, _ in some], device=scorer.device)
+                images = map_tensors(embedding, itemgetter(rows))
+                scores += scorer.pair_similarity(images, read([text for _, text in some])).float().cpu().tolist()
+            known = dict(zip(distinct, scores, strict=False))  # the last block may be filled up
             for row, column in places:
                 out[start + row, column] = np.mean([known[row, text] for text in pool.texts[column]])
     return out
-
-
-def score_row_pairs(
-    scorer: Scorer, read: Read, embedding: Tensors, pairs: Sequence[tuple[int, Caption]], size: int
-) -> list[float]:
-    """Score pairs of a row of the images' `embedding` and a text, `size` pairs at a time."""
-    found: list[float] = []
-    for some in scoring.fill_last_block([pairs[k : k + size] for k in range(0, len(pairs), size)]):
-        rows = torch.tensor([row for row, _ in some], device=scorer.device)
-        images = map_tensors(embedding, lambda tensor, rows=rows: tensor[rows])
-        found += scorer.pair_similarity(images, read([text for _, text in some])).float().cpu().tolist()
-    return found[: len(pairs)]
 
 
 def rank_chosen(

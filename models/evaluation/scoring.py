@@ -4,7 +4,6 @@ A scorer encodes each image once. For a pool, vectors of texts are computed once
 for each chunk of images. A judge encodes nothing: it is asked for the scores of items."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
@@ -79,30 +78,20 @@ def score_items(
     items = benchmark.items if items is None else items
     if isinstance(scorer, Judge):
         return scorer.scores(benchmark, items)
-    pairs = dict.fromkeys(Pair(image, text) for item in items for image in item.images for text in item.texts)
-    known = score_encoded_pairs(
-        scorer, benchmark, list(pairs), encode or partial(encode_blocks, scorer, benchmark.images)
-    )
+    texts_of: dict[int, dict[Caption, None]] = {}
+    for item in items:
+        for image in item.images:
+            texts_of.setdefault(image, {}).update(dict.fromkeys(item.texts))
+    known: dict[Pair, float] = {}
+    blocks = list(benchmark.blocks(list(texts_of), BLOCK))
+    embeddings = encode(blocks) if encode else encode_blocks(scorer, benchmark.images, blocks)
+    with evaluation_mode(scorer):
+        read = text_embeddings(scorer, list(dict.fromkeys(text for item in items for text in item.texts)))
+        for block, embedding in zip(blocks, embeddings, strict=True):
+            known.update(score_block(scorer, read, embedding, {image: list(texts_of[image]) for image in block}))
     scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
     check_finite_scores(scorer, scores)
     return scores
-
-
-@torch.no_grad()
-def score_encoded_pairs(
-    scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], encode: Encode
-) -> dict[Pair, float]:
-    """Score each pair from the embeddings of its image and its text."""
-    texts_of: dict[int, list[Caption]] = {}
-    for image, text in pairs:
-        texts_of.setdefault(image, []).append(text)
-    known: dict[Pair, float] = {}
-    blocks = list(benchmark.blocks(list(texts_of), BLOCK))
-    with evaluation_mode(scorer):
-        read = text_embeddings(scorer, list(dict.fromkeys(text for _, text in pairs)))
-        for block, embedding in zip(blocks, encode(blocks), strict=True):
-            known.update(score_block(scorer, read, embedding, {image: texts_of[image] for image in block}))
-    return known
 
 
 def text_embeddings(scorer: Scorer, texts: Sequence[Caption]) -> Read:
@@ -163,7 +152,14 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
         raise UserError(f"{shape[0]} images with {shape[1]} texts take more than {MOST_BYTES >> 30} GB; give fewer")
     out = np.empty(shape, np.float32)
     texts = list(dict.fromkeys(pool.texts))
-    check_pool_size(scorer, pool)
+    if has_too_many_pairs(scorer, pool):
+        passes = count_passes(pool)
+        raise UserError(
+            f"{type(scorer).__name__} reads each image together with each text: {len(pool.images)} images with "
+            f"{passes // len(pool.images)} texts are {passes} passes, and more than {MOST_PAIRS} aren't made; leave "
+            "out retrieval and classification with so many texts, or name a model with vectors whose best candidates "
+            "it ranks again: transfer.py --rerank MODEL"
+        )
     place = {text: column for column, text in enumerate(texts)}
     columns = [place[text] for text in pool.texts]
     with evaluation_mode(scorer):
@@ -189,18 +185,6 @@ def count_passes(pool: Pool) -> int:
 def has_too_many_pairs(scorer: Scorer, pool: Pool) -> bool:
     """Whether a scorer reads each pair by itself, and a pool has more pairs than it can read in hours."""
     return scorer.pairs_only and count_passes(pool) > MOST_PAIRS
-
-
-def check_pool_size(scorer: Scorer, pool: Pool) -> None:
-    """Raise if a pool has too many pairs for the scorer."""
-    if has_too_many_pairs(scorer, pool):
-        passes = count_passes(pool)
-        raise UserError(
-            f"{type(scorer).__name__} reads each image together with each text: {len(pool.images)} images with "
-            f"{passes // len(pool.images)} texts are {passes} passes, and more than {MOST_PAIRS} aren't made; leave "
-            "out retrieval and classification with so many texts, or name a model with vectors whose best candidates "
-            "it ranks again: transfer.py --rerank MODEL"
-        )
 
 
 def equal_blocks(images: Sequence[int]) -> list[Sequence[int]]:

@@ -109,7 +109,7 @@ def read_words(answer: Answer, words: tuple[str, ...]) -> Verdict:
     named = [word for word in words if word_pattern(word).search(text)]
     if len(named) == 1 and not any(mentions(text, word) for word in words if word not in named):
         return ungraded_verdict(named[0], words)
-    if graded and not any(means(likeliest(answer.first), word) for word in words):
+    if graded and not any(means(max(answer.first, key=lambda each: each[1])[0], word) for word in words):
         return graded  # it begins otherwise: "A red cat" is no letter A
     return Verdict(None, "cut off" if answer.cut else "unparsable")
 
@@ -134,11 +134,6 @@ def mentions(text: str, letter: str) -> bool:
     """Whether a letter may be meant where a word is after it: where the text begins, or in the middle of a sentence. In
     "B: A red cat" the A is an article."""
     return len(letter) == 1 and re.search(rf"(?:^|\w[ \t]+){letter}\b", text) is not None
-
-
-def likeliest(first: Alternatives) -> str:
-    """The likeliest token."""
-    return max(first, key=lambda each: each[1])[0]
 
 
 def word_log_odds(first: Alternatives, words: tuple[str, ...]) -> Verdict | None:

@@ -1,6 +1,6 @@
 """Finds the cell of a run that a caller of `load_scorer` means."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> 
     """The checkpoint of the one cell that has the wanted model, axes, seed or settings (such as `options.dim`); raises
     if no cell or several match."""
     places = {f: {"model": short_name(scorer_config(f).model), **place_of_cell(f.parent)} for f in folders}
-    known = places if all_in(wanted, places) else with_settings(places)
+    named = {axis for place in places.values() for axis in place}
+    known = places if set(wanted) <= named else with_settings(places)
     for axis, value in wanted.items():
         choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))
         there = [place[axis] for place in known.values() if axis in place]
@@ -79,11 +80,6 @@ def list_cells(places: Mapping[Path, Mapping[str, Any]]) -> str:
         words = differing_values(with_settings(places))
     lines = [f"{text} ({folder.parent})" if text else str(folder.parent) for folder, text in words.items()]
     return "; ".join(sorted(lines)[:SHOWN]) + "; …" * (len(lines) > SHOWN)
-
-
-def all_in(names: Iterable[str], places: Mapping[Path, Mapping[str, Any]]) -> bool:
-    """Whether each name occurs in some place."""
-    return set(names) <= {axis for place in places.values() for axis in place}
 
 
 def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[str, Any]]:

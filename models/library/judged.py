@@ -152,7 +152,7 @@ def is_judge(name: str) -> bool:
     if name.startswith(CHAT) or not (name.startswith(HUB) or Path(place).is_dir()):
         return name.startswith(CHAT)
     kind = kind_of_hugging_face(Path(place)) if Path(place).is_dir() else kind_on_hub(place)
-    return bool(kind) and kind not in MASKED and kind in image_text_to_text()
+    return bool(kind) and kind not in MASKED and reads_images_and_text(kind)
 
 
 def kind_of_hugging_face(folder: Path) -> str:
@@ -174,10 +174,10 @@ def kind_on_hub(name: str) -> str:
         return ""
 
 
-def image_text_to_text() -> frozenset[str]:
-    """The kinds of models that read images and text and write text; none without transformers."""
+def reads_images_and_text(kind: str) -> bool:
+    """Whether models of a kind read images and text and write text; false without transformers."""
     try:
-        from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+        from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as known
     except ImportError:
-        return frozenset()
-    return frozenset(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
+        return False
+    return kind in known

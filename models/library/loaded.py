@@ -13,6 +13,8 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.rules import parse
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.trained_on import Overlap, Training, measure_overlap
+from menagerie.models.evaluation.scoring import encode_pixels
+from menagerie.models.layers import grid_of, image_features, image_layer_names, slots, text_features, text_layer_names
 from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
@@ -57,14 +59,10 @@ class LoadedScorer:
 
         A scorer that reads scene graphs takes `graphs`, one per caption, or parses the captions (`menagerie.parse`).
         """
-        embeddings = list(map(self._text_embedding, self._blocks(captions, graphs)))
-        rows = []
+        texts = list(map(self._text_embedding, self._blocks(captions, graphs)))
         with torch.no_grad():
-            for image in self._image_embeddings(images):
-                rows.append(
-                    torch.cat([self.scorer.similarity(image, text).float().cpu() for text in embeddings], dim=1)
-                )
-        return torch.cat(rows)
+            rows = ([self.scorer.similarity(image, text) for text in texts] for image in self._image_embeddings(images))
+            return torch.cat([torch.cat([part.float().cpu() for part in row], dim=1) for row in rows])
 
     def score_pairs(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
@@ -72,13 +70,8 @@ class LoadedScorer:
         """The score of image i with caption i."""
         pixels, blocks = self._pair_blocks(images, captions, graphs)
         with torch.no_grad():
-            embeddings = zip(map(self._image_embedding, pixels), blocks, strict=True)
-            return torch.cat(
-                [
-                    self.scorer.pair_similarity(embedding, self._text_embedding(block)).float().cpu()
-                    for embedding, block in embeddings
-                ]
-            )
+            pairs = zip(map(self._image_embedding, pixels), map(self._text_embedding, blocks), strict=True)
+            return torch.cat([self.scorer.pair_similarity(*pair).float().cpu() for pair in pairs])
 
     def embed(
         self,
@@ -96,22 +89,22 @@ class LoadedScorer:
     @property
     def layers(self) -> tuple[str, ...]:
         """The names of the layers that `features` gives, in order."""
-        return self.scorer.layers
+        return image_layer_names(self.scorer)
 
     @property
     def text_layers(self) -> tuple[str, ...]:
         """The names of the layers that `text_features` gives, in order."""
-        return self.scorer.text_layers
+        return text_layer_names(self.scorer)
 
     @property
     def grid(self) -> tuple[int, int] | None:
         """Rows and columns of an image's patches: the last rows x columns tokens of its layers, row by row."""
-        return self.scorer.grid
+        return grid_of(self.scorer)
 
     def features(self, images: Any, layers: str | Sequence[str] | None = None) -> Features:
         """A tensor (n, t, d) for each layer of the images, by its name; raises for a name that isn't in `layers`."""
         blocks = frame_images(images, self.framing).split(BLOCK)
-        return concatenate_features([self.scorer.features(block, layers) for block in blocks])
+        return concatenate_features([image_features(self.scorer, block, layers) for block in blocks])
 
     def text_features(
         self,
@@ -122,7 +115,7 @@ class LoadedScorer:
         """A tensor (m, t, d) for each layer of the captions, by its name; padding is 0, `present[name]` (m, t) tells
         it from tokens. Raises for a name that isn't in `text_layers`."""
         blocks = self._blocks(captions, graphs)
-        return concatenate_features([self.scorer.text_features(block, layers) for block in blocks])
+        return concatenate_features([text_features(self.scorer, block, layers) for block in blocks])
 
     def slots(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
@@ -130,7 +123,7 @@ class LoadedScorer:
         """The layer "slots" (n, q, d): what each phrase of caption i takes from image i; raises for a scorer in which
         texts take nothing from images."""
         pixels, blocks = self._pair_blocks(images, captions, graphs)
-        return concatenate_features([self.scorer.slots(*pair) for pair in zip(pixels, blocks, strict=True)])
+        return concatenate_features([slots(self.scorer, *pair) for pair in zip(pixels, blocks, strict=True)])
 
     def _pair_blocks(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None
@@ -153,9 +146,8 @@ class LoadedScorer:
     def _image_embeddings(self, images: Any) -> "map[Tensors]":
         return map(self._image_embedding, frame_images(images, self.framing).split(BLOCK))
 
-    @torch.no_grad()
     def _image_embedding(self, pixels: Tensor) -> Tensors:
-        return self.scorer.encode_images(self.scorer.pixel_scale(pixels.to(self.scorer.device)))
+        return encode_pixels(self.scorer, pixels)
 
     @torch.no_grad()
     def _text_embedding(self, block: Texts) -> Tensors:

@@ -25,7 +25,7 @@ FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w
 
 def frame_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
     """Convert images in any of `FORMS` and frame them for a tower; raises if there are none, or for another form."""
-    pictures = [frame(picture_of(image), framing) for image in separate_images(images)]
+    pictures = [square(picture_of(image), *framing) for image in separate_images(images)]
     if not pictures:
         raise UserError(f"no images; give {FORMS}")
     return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
@@ -80,11 +80,6 @@ def check_pixels(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np
             f"an image of shape {pixels.shape}, where {form} is needed: arrays have their channels last, tensors first"
         )
     return pixels
-
-
-def frame(picture: Image.Image, framing: Framing) -> UInt8[np.ndarray, "r r 3"]:
-    """Crop and scale a picture for a tower; a picture of the right size is unchanged."""
-    return square(picture, *framing)
 
 
 def framing_for(scorer: Scorer) -> Framing:

@@ -125,7 +125,9 @@ class HuggingFace(ScorerSource):
     def identity(self) -> str:
         """Hash of all files in a folder and below it, or of the name of a model on the hub."""
         folder = Path(self.place)
-        files = model_files(folder)
+        names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        seen = (name for name in names if not any(part.startswith(".") for part in name.parts[:-1]))  # git's, the hub's
+        files = sorted(folder / name for name in seen if not is_system_file(name))
         if not files:
             return digest({"hugging_face": self.place})
         whole = digest_files(path for path in files if path.parent == folder)
@@ -183,14 +185,6 @@ class OwnClass(ScorerSource):
 def file_of_name(name: str) -> Path:
     """The path of the file in `file.py:Class`."""
     return Path(name.rpartition(":")[0])
-
-
-def model_files(folder: Path) -> list[Path]:
-    """The files in a folder and below it, in order; without those of hidden folders, in which git and the hub keep
-    notes."""
-    names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    seen = (name for name in names if not any(part.startswith(".") for part in name.parts[:-1]))
-    return sorted(folder / name for name in seen if not is_system_file(name))
 
 
 def digest_files(files: Iterable[Path]) -> str:

@@ -1,7 +1,7 @@
 """What the training of a study's cell had, from the record of that cell: its data, the scorer that it is built on, and
 the weights that it began with."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -86,18 +86,12 @@ def read_recipe_scenes(data: Mapping[str, Any], resolution: int, cell: Path) -> 
     kind = KINDS.get(data["kind"])
     if kind is None or data.get("version") != VERSION or defaults_version(kind).get("defaults") != data.get("defaults"):
         raise UserError("its recipe is of another version of this program")
-    for world in worlds_in(data["split"].get("world", kind.world), cell):
+    named = data["split"].get("world", kind.world)
+    there = [] if named.endswith(".toml") and not Path(named).exists() else [named]
+    for world in (*there, *map(str, sorted(cell.parents[1].glob("worlds/*.toml")))):  # those that the run wrote itself
         if image_identity(load_world(world), resolution) == data["store"]:
             return RecipeScenes(build_dataclass(kind, data["split"] | {"world": world}), data.get("images", 0))
-    world = Path(data["split"].get("world", kind.world)).stem
-    raise UserError(f"the world {world}, or how this program draws it, isn't what it was")
-
-
-def worlds_in(named: str, cell: Path) -> Iterator[str]:
-    """Yield the world that settings name, and those that the run wrote itself."""
-    if not named.endswith(".toml") or Path(named).exists():
-        yield named
-    yield from map(str, sorted(cell.parents[1].glob("worlds/*.toml")))
+    raise UserError(f"the world {Path(named).stem}, or how this program draws it, isn't what it was")
 
 
 @lru_cache(maxsize=256)

@@ -32,7 +32,6 @@ from menagerie.models.networks.graph_batch import number_distinct
 from menagerie.models.networks.own_negatives import ImageEmbedding, PatchScorer
 from menagerie.models.networks.siglip import SigLIPScorer
 from menagerie.models.objectives import Targets, sigmoid_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import C2LIPConfig
 from menagerie.models.texts import Texts
@@ -82,8 +81,8 @@ class C2LIPScorer(PatchScorer, SigLIPScorer):
     config_class = C2LIPConfig
     sharing = Sharing("tower")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: C2LIPConfig | None = None) -> None:
-        super().__init__(towers, texts, config or C2LIPConfig())
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: C2LIPConfig) -> None:
+        super().__init__(towers, texts, config)
         self.reader = PhrasedReader(self.reader.tokenizer, self.reader.context)
 
     def encode_texts(self, texts: Int64[Tensor, "m context"] | PhrasedTexts) -> Float[Tensor, "m d"] | TextEmbedding:
@@ -93,14 +92,16 @@ class C2LIPScorer(PatchScorer, SigLIPScorer):
         both = super().encode_texts(torch.cat([texts.captions, texts.phrases]))
         return TextEmbedding(*both.split([len(texts.captions), len(texts.phrases)]), texts.number)
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """SigLIP's loss of captions, plus the losses of phrases with images and with the patches that fit them."""
         count = len(texts.vectors)
         captions, phrases = (part_of(targets, columns) for columns in (slice(0, count), slice(count, None)))
-        loss = super().loss(images.vectors, texts.vectors, captions, recipe)
+        loss = super().loss(images.vectors, texts.vectors, captions)
         if not targets.phrases:
             return loss
-        scores = images.vectors @ texts.phrases.T, fit_of_phrases(images.patches, texts.phrases)
+        fit = (texts.phrases @ images.patches.transpose(1, 2)).softmax(-1)
+        pooled = F.normalize(fit @ images.patches, dim=-1)  # from each image, by each phrase
+        scores = images.vectors @ texts.phrases.T, (pooled * texts.phrases).sum(-1)
         for weight, cosines in zip((self.config.phrase_weight, self.config.patch_weight), scores, strict=True):
             logits = self.logit_scale() * cosines[:, texts.number] + self.bias
             loss = loss + weight * sigmoid_loss(logits, phrases.same, phrases.masked, targets.phrases)
@@ -111,9 +112,3 @@ def part_of(targets: Targets, columns: slice) -> Targets:
     """Return the targets of the texts in `columns`."""
     masked = None if targets.masked is None else targets.masked[:, columns]
     return targets._replace(same=targets.same[:, columns], masked=masked)
-
-
-def fit_of_phrases(patches: Float[Tensor, "n p d"], phrases: Float[Tensor, "u d"]) -> Float[Tensor, "n u"]:
-    """Return the cosine of each phrase with the vector that it pools from the patches of each image."""
-    weights = (phrases @ patches.transpose(1, 2)).softmax(-1)
-    return (F.normalize(weights @ patches, dim=-1) * phrases).sum(-1)

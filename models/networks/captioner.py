@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, shift_right, token_mask
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.captioner import CaptionerConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -41,8 +40,7 @@ class CaptionerScorer(LikelihoodScorer):
     sharing = Sharing()
     pairs_only = True
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CaptionerConfig | None = None) -> None:
-        config = config or CaptionerConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CaptionerConfig) -> None:
         super().__init__(towers, texts)
         built = self.take_parts(towers, texts, config, "captioner")
         self.log_scale.requires_grad_(False)  # a likelihood has no temperature
@@ -63,15 +61,7 @@ class CaptionerScorer(LikelihoodScorer):
             words = torch.where(hidden[:, None, None], self.mask, words)
         return self.word_embedding(texts, self.fused.before(add_positions(tower, words), hidden))
 
-    def similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n m"]:
-        """The score of every image with every text."""
-        return self.generative_scores(images, texts)
-
-    def pair_similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, " n"]:
-        """The score of image i with text i."""
-        return self.generative_pairs(images, texts)
-
-    def loss(self, images: KeysValues, texts: WordEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: KeysValues, texts: WordEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The captioning loss, without false captions."""
         by_caption = self.config.average == "captions"
         return self.caption_loss(images, texts, targets, self.config.parallel, by_caption)

@@ -22,7 +22,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.world import ANIMALS
 from menagerie.generators.captions.phrases import plural
 from menagerie.models.objectives import Targets, cross_entropy
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.classifier import ClassifierConfig
 from menagerie.models.texts import Texts
@@ -62,22 +61,14 @@ class ClassReader:
         return ClassShares(shares)
 
     def classes_in(self, nodes: Sequence[str]) -> set[int]:
-        """Return the numbers of the classes with which the nodes end: for each node, the longest name that fits."""
+        """Return the numbers of the classes with which the nodes end, as "two red cats" ends with "cat": for each node
+        the longest name that fits."""
         found = set()
         for node in nodes:
-            fits = (
-                {}
-                if node.startswith("no ")
-                else {name: k for k, name in enumerate(self.animals) if ends_with_animal(node, name)}
-            )
-            if fits:
-                found.add(fits[max(fits, key=len)])
+            fits = [name for name in self.animals if f" {node}".endswith((f" {name}", f" {plural(name)}"))]
+            if fits and not node.startswith("no "):
+                found.add(self.animals.index(max(fits, key=len)))
         return found
-
-
-def ends_with_animal(phrase: str, animal: str) -> bool:
-    """Whether a noun phrase ends with an animal: "red cat" and "two red cats" end with "cat"."""
-    return f" {phrase}".endswith((f" {animal}", f" {plural(animal)}"))
 
 
 class ClassifierScorer(Scorer):
@@ -86,14 +77,13 @@ class ClassifierScorer(Scorer):
     config_class = ClassifierConfig
     sharing = Sharing("tower")  # it has no text tower: each process reads all texts
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: ClassifierConfig | None = None) -> None:
-        given = config or ClassifierConfig()
-        super().__init__(towers, texts, given.logit_scale)
-        self.config = given
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: ClassifierConfig) -> None:
+        super().__init__(towers, texts, config.logit_scale)
+        self.config = config
         built = build_towers(towers, texts)
         self.take_towers(built)
         built.drop_text()
-        animals = given.animals or ANIMALS
+        animals = config.animals or ANIMALS
         self.reader, self.training_reader = ClassReader(animals), ClassReader(animals, needed=True)
         side = built.framing.resolution
         with torch.no_grad():
@@ -116,9 +106,7 @@ class ClassifierScorer(Scorer):
         """The mean cosine of every image over the classes that each text names; 0 for a text that names none."""
         return self.cosines(images) @ texts.shares.T
 
-    def loss(
-        self, images: Float[Tensor, "n d"], texts: ClassShares, targets: Targets, recipe: Recipe
-    ) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n d"], texts: ClassShares, targets: Targets) -> Float[Tensor, ""]:
         """The mean cross-entropy over images. Other images, and texts that belong to no image, aren't negatives."""
         logits = self.logit_scale() * self.cosines(images)
         return cross_entropy(logits, texts.shares[targets.rows]) * targets.portion

@@ -30,7 +30,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding, token_mask
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.coca import CoCaConfig
 from menagerie.models.texts import Tensors
@@ -64,8 +63,7 @@ class CoCaScorer(LikelihoodScorer):
     config_class = CoCaConfig
     sharing = Sharing()
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CoCaConfig | None = None) -> None:
-        config = config or CoCaConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CoCaConfig) -> None:
         super().__init__(towers, texts, config.logit_scale)
         if config.alpha and config.score == "contrast":
             raise UserError(
@@ -110,20 +108,20 @@ class CoCaScorer(LikelihoodScorer):
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         if self.pairs_only:
-            return self.generative_scores(images.seen, texts.words)
+            return super().similarity(images.seen, texts.words)
         return images.vectors @ texts.vectors.T
 
     def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
         if self.pairs_only:
-            return self.generative_pairs(images.seen, texts.words)
+            return super().pair_similarity(images.seen, texts.words)
         return (images.vectors * texts.vectors).sum(-1)
 
     def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"] | None:
         """The vectors that InfoNCE compares, even if scores are likelihoods."""
         return embedding.vectors
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The weighted sum of InfoNCE and the captioning loss."""
         cosines = images.vectors @ texts.vectors.T
         contrast = contrastive_loss(cosines, self.logit_scale(), targets)

@@ -27,7 +27,6 @@ from torch import Tensor
 
 from menagerie.models.networks.clip import CaptionReader, CLIPScorer
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import CSCLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -47,13 +46,11 @@ class CSCLIPScorer(CLIPScorer):
     config_class = CSCLIPConfig
     sharing = Sharing(images="gathered")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CSCLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CSCLIPConfig) -> None:
         super().__init__(towers, texts, config)
         self.reader = PartsReader(self.reader.tokenizer, self.reader.context, 1 + self.config.parts)
 
-    def loss(
-        self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
-    ) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets) -> Float[Tensor, ""]:
         """NegCLIP(0), plus the weighted mean of NegCLIP(k) over the parts."""
         scale, parts = self.logit_scale(), range(1, targets.matched // len(images))
         whole, *rest = (negclip_loss(images, texts, targets, k, scale) for k in (0, *parts))

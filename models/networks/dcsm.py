@@ -25,8 +25,8 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
+from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.dcsm import DCSMConfig
@@ -35,8 +35,6 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
 from menagerie.models.towers.towers import ends_of
 
-# Numbers in the maps computed at once: with 4 channels the network's activations take about 300 MB.
-BLOCK = 1 << 22
 EPSILON = 1e-12  # keeps the deviation of a constant map above 0
 
 
@@ -139,18 +137,11 @@ class DCSMScorer(Scorer):
         return TextEmbedding(F.pad(vectors, (0, 0, 0, more)), F.pad(present, (0, more)), F.pad(texts.words, (0, more)))
 
     def similarity(self, images: Float[Tensor, "n i d"], texts: TextEmbedding) -> Float[Tensor, "n m"]:
-        """Score every image with every text, a block of maps at a time. If there are several blocks, training computes
-        each twice to save memory."""
-        size = images.shape[1] * self.columns
-        across = max(1, min(len(texts.vectors), BLOCK // size))
-        down = max(1, BLOCK // (size * across))
-        rows = images.split(down)
-        columns = [TextEmbedding(*parts) for parts in zip(*(part.split(across) for part in texts), strict=True)]
-        again = len(rows) * len(columns) > 1 and torch.is_grad_enabled()
-        block = partial(checkpoint, self.block, use_reentrant=False, preserve_rng_state=False) if again else self.block
-        return torch.cat([torch.cat([block(some, group) for group in columns], dim=1) for some in rows])
+        """Score every image with every text, all maps at once if they fit into memory."""
+        each = 4 * (2 * self.config.channels + 4) * images.shape[1] * texts.present.numel()
+        return by_images(partial(self.all_maps, texts=texts), images, each)
 
-    def block(self, images: Float[Tensor, "n i d"], texts: TextEmbedding) -> Float[Tensor, "n m"]:
+    def all_maps(self, images: Float[Tensor, "n i d"], texts: TextEmbedding) -> Float[Tensor, "n m"]:
         """Score every image with every text, all maps at once."""
         return self.score(torch.einsum("nid,mtd->nmit", images, texts.vectors), texts)
 

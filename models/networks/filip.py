@@ -19,7 +19,6 @@ Where we differ from the paper:
   and adds prompts and augmentations of texts (sections 3.2 and 3.3), which are not part of the similarity.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -31,13 +30,9 @@ from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_losses
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.filip import FILIPConfig
 from menagerie.models.towers.features import Layer
-
-# Cosines of patches and words that are in memory at once, in one block of texts.
-MOST_COSINES = 1 << 25
 
 
 class Words(NamedTuple):
@@ -95,22 +90,19 @@ class FILIPScorer(CLIPScorer):
         return self.score(best_matches(images @ texts.vectors.transpose(1, 2), texts.present))
 
     def sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
-        """Both similarities of every image with every text, a block of texts at a time; also some images at a time if
-        all cosines would take too much memory."""
-        each = 12 * images.shape[1] * texts.present.numel()
-        return by_images(partial(self._sides, texts=texts), images, each)
+        """Both similarities of every image with every text, some images at a time if all cosines would take too much
+        memory."""
 
-    def _sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
-        size = max(1, MOST_COSINES // max(1, images[..., 0].numel() * texts.present.shape[1]))
-        blocks = zip(texts.vectors.split(size), texts.present.split(size), strict=True)
-        parts = [best_matches(torch.einsum("npd,mtd->nmpt", images, words), there) for words, there in blocks]
-        return Sides(*(torch.cat(part, dim=1) for part in zip(*parts, strict=True)))
+        def compare(some: Float[Tensor, "n p d"]) -> Sides:
+            return best_matches(torch.einsum("npd,mtd->nmpt", some, texts.vectors), texts.present)
+
+        return by_images(compare, images, 12 * images.shape[1] * texts.present.numel())
 
     def score(self, sides: Sides) -> Float[Tensor, "*n m"]:
         """The score of each pair, from its two similarities."""
         return (sides.by_patches + sides.by_words) / 2 if self.config.symmetric else sides.by_words
 
-    def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets) -> Float[Tensor, ""]:
         """InfoNCE. Images choose by s_I, or by s_T unless `symmetric`; texts choose by s_T."""
         sides, scale = self.sides(images, texts), self.logit_scale()
         if not self.config.symmetric:

@@ -30,7 +30,6 @@ from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.networks.graph_batch import number_distinct
 from menagerie.models.objectives import Targets, sigmoid_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.flair import FLAIRConfig
 from menagerie.models.texts import Texts
@@ -106,8 +105,7 @@ class FLAIRScorer(Scorer):
     config_class = FLAIRConfig
     sharing = Sharing("tower")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FLAIRConfig | None = None) -> None:
-        config = config or FLAIRConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FLAIRConfig) -> None:
         super().__init__(towers, texts, config.logit_scale)
         self.config = config
         built = build_towers(towers, texts)
@@ -137,10 +135,11 @@ class FLAIRScorer(Scorer):
     def fit(self, images: ImageEmbedding, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
         """The cosine of each of an image's c texts with what it pools from that image."""
         each = 4 * 8 * texts.shape[1] * texts.shape[2]
-        return by_images(lambda some: self._fit(*some), (images, texts), each)
 
-    def _fit(self, images: ImageEmbedding, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
-        return F.cosine_similarity(self.pooling(texts, images.patches), texts, dim=-1)
+        def compare(some: tuple[ImageEmbedding, Tensor]) -> Tensor:
+            return F.cosine_similarity(self.pooling(some[1], some[0].patches), some[1], dim=-1)
+
+        return by_images(compare, (images, texts), each)
 
     def image_parts(self, embedding: ImageEmbedding, tokens: Layer | None) -> dict[str, Layer]:
         """Projected patches, which texts pool, and the projected CLS, which the loss compares with texts too."""
@@ -159,7 +158,7 @@ class FLAIRScorer(Scorer):
         """What text i pools from image i (n, 1, d)."""
         return Layer(self.pooling(texts.vectors[:, None], images.patches))
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The mean of the text-conditioned sigmoid loss and the multi-positive sigmoid loss."""
         scale, n = self.logit_scale(), targets.images
         each = targets.matched // n

@@ -33,7 +33,6 @@ from torch import Tensor, nn
 from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce, negative_pairs
 from menagerie.models.networks.words import TokenBatch, all_pairs, pick_rows, reader_of, score_columns
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.fusion import FusionConfig
 from menagerie.models.texts import map_tensors
@@ -68,8 +67,7 @@ class FusionScorer(Scorer):
     sharing = Sharing(images="gathered")
     pairs_only = True
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FusionConfig | None = None) -> None:
-        config = config or FusionConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FusionConfig) -> None:
         super().__init__(towers, texts, config.logit_scale)
         self.config, built = config, build_towers(towers, texts)
         built.require_tokens("fusion")
@@ -114,7 +112,7 @@ class FusionScorer(Scorer):
         """The score of image i with text i."""
         return self.score(images.seen, map_tensors(texts, lambda tensor: tensor[:, None]))[:, 0]
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """The loss over scores; with `hard`, plus InfoNCE of the vectors by which wrong pairs are drawn."""
         if not self.config.hard:
             return self.pair_loss(images.seen, texts, targets, None)

@@ -28,10 +28,7 @@ class LABCLIPScorer(Scorer):
     config_class = LABCLIPConfig
     sharing = Sharing()
 
-    def __init__(
-        self, towers: TowerConfig, texts: TextSpace, config: LABCLIPConfig | None = None, *, base: Scorer
-    ) -> None:
-        config = config or LABCLIPConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: LABCLIPConfig, *, base: Scorer) -> None:
         super().__init__(towers, texts, config.logit_scale)
         self.config, self.base, self.reader, self.pixel_scale = config, base, base.reader, base.pixel_scale
         self.texts = base.texts

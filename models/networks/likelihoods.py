@@ -131,7 +131,7 @@ class LikelihoodScorer(Scorer):
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """Apply the LayerNorm before the head."""
 
-    def generative_score(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n c"]:
+    def score(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n c"]:
         """log P(t | i) - alpha log P(t) of the c texts of each image, per token if the config says so."""
         score = self.log_likelihood(images, texts) - self.config.alpha * texts.prior
         return score / (texts.tokens.length - self.starts) if self.config.per_token else score
@@ -140,14 +140,14 @@ class LikelihoodScorer(Scorer):
         """Number of pairs to read at once; each has a logit for each token and each word of the vocabulary."""
         return max(1, min(PAIRS, MOST_LOGITS // max(1, texts.states.shape[1] * self.head.out_features)))
 
-    def generative_scores(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n m"]:
+    def similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
         n, m = len(images.keys), len(texts.states)
-        return all_pairs(self.generative_score, images, texts, n, m, self.pairs_at_once(texts))
+        return all_pairs(self.score, images, texts, n, m, self.pairs_at_once(texts))
 
-    def generative_pairs(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, " n"]:
+    def pair_similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, " n"]:
         """The score of image i with text i."""
-        return self.generative_score(images, map_tensors(texts, lambda tensor: tensor[:, None]))[:, 0]
+        return self.score(images, map_tensors(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def caption_loss(
         self,

@@ -34,7 +34,6 @@ from torch import Tensor
 
 from menagerie.models.networks.clip import CLIPScorer, EmbeddedScorer
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.own_negatives import CECLIPConfig, FSCCLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -49,13 +48,11 @@ class CECLIPScorer(CLIPScorer):
     config_class = CECLIPConfig
     sharing = Sharing(images="gathered")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CECLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CECLIPConfig) -> None:
         super().__init__(towers, texts, config)
         self.register_buffer("threshold", torch.zeros(()))
 
-    def loss(
-        self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
-    ) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets) -> Float[Tensor, ""]:
         """InfoNCE with false captions, plus the ranking loss and the loss between texts."""
         scale, cosines = self.logit_scale(), images @ texts.T
         loss = contrastive_loss(cosines, scale, targets)
@@ -121,7 +118,7 @@ class FSCCLIPScorer(PatchScorer):
     sharing = Sharing(images="gathered")
     needs = "tokens"
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FSCCLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FSCCLIPConfig) -> None:
         super().__init__(towers, texts, config)
         self.starts = self.towers.starts
 
@@ -146,7 +143,7 @@ class FSCCLIPScorer(PatchScorer):
         """The unit vectors of words and text."""
         return {"words": Layer(embedding.words, embedding.present), "whole": Layer(embedding.vectors[:, None])}
 
-    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+    def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """InfoNCE of captions, plus HN by vectors and by words over each image's caption and its false captions."""
         scale, config, n = self.logit_scale(), self.config, len(images.vectors)
         masked = None if targets.masked is None else targets.masked[:, : targets.matched]

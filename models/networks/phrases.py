@@ -74,7 +74,7 @@ class PhraseScorer(CLIPScorer):
 
     sharing = Sharing("tower")
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig) -> None:
         super().__init__(towers, texts, config)
         self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
 

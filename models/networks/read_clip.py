@@ -32,7 +32,6 @@ from menagerie.models.networks.cs_clip import negclip_loss
 from menagerie.models.networks.likelihoods import shift_right, token_mask
 from menagerie.models.networks.words import TokenBatch, TokenReader, slice_rows
 from menagerie.models.objectives import Targets, cross_entropy, target_shares
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import ReadCLIPConfig
 from menagerie.models.texts import Texts
@@ -88,7 +87,7 @@ class ReadCLIPScorer(EmbeddedScorer):
     sharing = Sharing(images="gathered")
     needs = "tokens"
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: ReadCLIPConfig | None = None) -> None:
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: ReadCLIPConfig) -> None:
         super().__init__(towers, texts, config)
         tower, tokenizer, self.starts = self.towers.text, self.reader.tokenizer, self.towers.starts
         self.reader = FurtherReader(tokenizer, self.reader.context, tower.end_token)
@@ -103,9 +102,7 @@ class ReadCLIPScorer(EmbeddedScorer):
         ends = tower.tokens(F.pad(texts.ids, (0, self.texts.context - texts.ids.shape[1]))).pooled
         return TextEmbedding(F.normalize(tower.project(ends), dim=-1), ends, texts)
 
-    def loss(
-        self, images: Float[Tensor, "n d"], texts: TextEmbedding, targets: Targets, recipe: Recipe
-    ) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n d"], texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:
         """NegCLIP's loss, plus the weighted D and P of the images' other captions."""
         scale, n, vectors = self.logit_scale(), len(images), texts.vectors
         loss = negclip_loss(images, vectors, targets, 0, scale)

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.objectives import Targets, sigmoid_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.siglip import SigLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -34,8 +33,7 @@ class SigLIPScorer(CLIPScorer):
     config_class = SigLIPConfig
     sharing = Sharing()
 
-    def __init__(self, towers: TowerConfig, texts: TextSpace, config: SigLIPConfig | None = None) -> None:
-        config = config or SigLIPConfig()
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: SigLIPConfig) -> None:
         super().__init__(towers, texts, config)
         start, pretrained = 0.0, self.towers.bias
         if pretrained is not None:
@@ -46,9 +44,7 @@ class SigLIPScorer(CLIPScorer):
             self.log_scale.data.fill_(math.log(config.logit_scale))
         self.bias = nn.Parameter(torch.tensor(start or config.logit_bias))
 
-    def loss(
-        self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
-    ) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets) -> Float[Tensor, ""]:
         """The sum over all pairs, divided by the number of images. Texts that belong to no image are negatives of every
         image, unless masked."""
         logits = self.logit_scale() * self.similarity(images, texts) + self.bias

@@ -47,7 +47,8 @@ def with_fewer_copies(model: nn.Module) -> None:
     """Make each `nn.MultiheadAttention` that can attend from a batch's tokens to themselves a `SelfAttention`. Weights
     and their names stay."""
     for module in model.modules():
-        if type(module) is nn.MultiheadAttention and module.batch_first and has_one_projection(module):
+        plain = type(module) is nn.MultiheadAttention and module.batch_first and module.in_proj_weight is not None
+        if plain and module.bias_k is None and not module.add_zero_attn:  # nothing is added to the keys
             module.__class__ = SelfAttention
 
 
@@ -56,11 +57,6 @@ def as_in_torch(model: nn.Module) -> None:
     for module in model.modules():
         if type(module) is SelfAttention:
             module.__class__ = nn.MultiheadAttention
-
-
-def has_one_projection(module: nn.MultiheadAttention) -> bool:
-    """Whether one matrix gives queries, keys and values, and nothing is added to the keys."""
-    return module.in_proj_weight is not None and module.bias_k is None and not module.add_zero_attn
 
 
 def split_heads(states: Float[Tensor, "n t w"], heads: int) -> Float[Tensor, "n h t d"]:

@@ -23,11 +23,6 @@ from menagerie.models.towers.towers import ImageTower, TextTower, Towers
 from menagerie.models.towers.weight_file import check_weight_file, without_advice
 
 
-def known_architectures() -> list[str]:
-    """All names that `TowerConfig.architecture` accepts."""
-    return [*SMALL_TOWERS, *open_clip_architectures()]
-
-
 def open_clip_architectures() -> list[str]:
     """The names of open_clip's architectures."""
     return open_clip.list_models()
@@ -48,7 +43,7 @@ def at_own_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, TextS
 
 def check_towers(config: TowerConfig) -> None:
     """Raise, before anything is built, for an architecture, tokenizer, resolution or weights that can't be used."""
-    choose("architecture", config.architecture, known_architectures())
+    choose("architecture", config.architecture, [*SMALL_TOWERS, *open_clip_architectures()])
     tokenizer_of(config, ())
     if config.architecture in SMALL_TOWERS:
         if config.pretrained:

@@ -5,19 +5,26 @@ open_clip's and timm's `forward_intermediates` and transformers' `hidden_states`
 format of its own, and the first two don't give the stem. The tests compare the hooks with them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
+from open_clip.transformer import TextTransformer, VisionTransformer
+from timm.models.eva import Eva
+from timm.models.vision_transformer import VisionTransformer as TimmTransformer
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.towers.places import Places
+from menagerie.models.towers.hugging_face import HuggingFaceImages, HuggingFaceTexts
+from menagerie.models.towers.towers import ImageTower, TextTower, ends_of
 
 STEM, TOKENS = "stem", "tokens"
+MASK = "attention_mask"  # with which text models of transformers are called
 
 
 class Layer(NamedTuple):
@@ -87,29 +94,104 @@ def concatenate_layers(layers: Sequence[Layer]) -> Layer:
     return Layer(torch.cat(states), torch.cat(present))
 
 
-class Passes:
-    """Records what a tower's layers output in each of its passes: the tokens, and the layers `wanted`."""
+# From the arguments with which `Places.reads` is called.
+Mask = Callable[[tuple, Mapping[str, Any]], Tensor | None]
 
-    def __init__(self, places: Places, wanted: Collection[str] | None = None) -> None:
-        """`wanted` names the layers to keep; None keeps all."""
-        self.places, self.wanted = places, wanted
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The modules of a tower that give its layers."""
+
+    blocks: nn.ModuleList | nn.Sequential
+    norm: nn.Module
+    """The last LayerNorm."""
+    batch_first: bool = True
+    """Whether blocks give (n, t, d); else (t, n, d)."""
+    pools_first: bool = False
+    """Whether the tower applies `norm` only to the token that it pools."""
+    reads: nn.Module | None = None
+    """The module whose arguments tell which tokens are padding; None if no token is."""
+    present: Mask = lambda given, named: None
+    """Called with the arguments of `reads`; returns which tokens (n, t) enter the tower's vector, or None if all do."""
+
+
+def image_places(tower: ImageTower) -> Places | None:
+    """Find the modules that give an image tower's layers; None unless the tower is a plain ViT."""
+    if isinstance(tower, HuggingFaceImages):
+        vision = tower.model.vision_model
+        return Places(vision.encoder.layers, vision.post_layernorm, pools_first=tower.model.config.model_type == "clip")
+    visual = getattr(tower.model, "visual", None)
+    if isinstance(visual, VisionTransformer):
+        return Places(visual.transformer.resblocks, visual.ln_post, visual.transformer.batch_first)
+    trunk = getattr(visual, "trunk", None)
+    return Places(trunk.blocks, trunk.norm) if isinstance(trunk, TimmTransformer | Eva) else None
+
+
+def text_places(tower: TextTower) -> Places | None:
+    """Find the modules that give a text tower's layers. None unless the tower is open_clip's transformer or a Hugging
+    Face model's."""
+    if isinstance(tower, HuggingFaceTexts):
+        text = tower.model.text_model
+        return Places(text.encoder.layers, text.final_layer_norm, reads=text, present=lambda _, named: named.get(MASK))
+    text = getattr(tower.model, "text", tower.model)
+    if getattr(text, "transformer", None) is None or not hasattr(text, "ln_final"):
+        return None
+    blocks, ordered, ids = text.transformer.resblocks, text.transformer.batch_first, text.token_embedding
+    return Places(blocks, text.ln_final, ordered, False, ids, lambda given, _: word_mask(tower, text, given[0]))
+
+
+def word_mask(tower: TextTower, text: nn.Module, ids: Int64[Tensor, "m context"]) -> Bool[Tensor, "m t"] | None:
+    """Mask of the tokens of open_clip's text tower that aren't padding; None if it reads padding as words (SigLIP)."""
+    if isinstance(text, TextTransformer) and (text.use_pad_mask or text.cls_emb is not None):
+        words = ids != text.pad_id
+        return words if text.cls_emb is None else torch.cat([words, words.new_ones(len(words), 1)], dim=1)
+    pool, end = getattr(text, "pool_type", getattr(text, "text_pool_type", "argmax")), tower.end_token
+    if pool not in ("argmax", "eos") or text.attn_mask is None:
+        return None
+    if isinstance(text, TextTransformer) and pool == "eos":
+        end = text.eos_id
+    return torch.arange(ids.shape[1], device=ids.device) <= ends_of(ids, end)[:, None]
+
+
+def patch_grid(tower: ImageTower) -> tuple[int, int] | None:
+    """Rows and columns of an image tower's patches, which are its last tokens, row by row; None unless a plain ViT."""
+    if isinstance(tower, HuggingFaceImages):
+        config = tower.model.config.vision_config
+        side = config.image_size // config.patch_size
+        return side, side
+    if image_places(tower) is None:
+        return None
+    visual = tower.model.visual
+    rows, columns = visual.grid_size if isinstance(visual, VisionTransformer) else visual.trunk.patch_embed.grid_size
+    return rows, columns
+
+
+class Passes:
+    """Records what a tower's layers output in each of its passes; nothing without `places`."""
+
+    def __init__(self, places: Places | None) -> None:
+        self.places = places
         self.passes: list[dict[str, Tensor]] = []
         self.masks: list[Tensor | None] = []
 
     @contextmanager
-    def watching(self) -> Iterator["Passes"]:
+    def watching(self) -> Iterator[None]:
         """Record the tower's passes inside this context."""
+        handles = self._hooks() if self.places else []
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _hooks(self) -> list[RemovableHandle]:
         handles = [self.places.blocks[0].register_forward_pre_hook(self._start)]
         for k, block in enumerate(self.places.blocks, start=1):
             handles.append(block.register_forward_hook(lambda *given, k=k: self._block(k, given[-1])))
         handles.append(self.places.norm.register_forward_hook(lambda *given: self._norm(given[-1])))
         if self.places.reads is not None:
             handles.append(self.places.reads.register_forward_pre_hook(self._read, with_kwargs=True))
-        try:
-            yield self
-        finally:
-            for handle in handles:
-                handle.remove()
+        return handles
 
     def layers(self, count: int, rows: TextRows | None = None) -> dict[str, Layer]:
         """Return the recorded layers of `count` images or texts, by name.
@@ -120,25 +202,22 @@ class Passes:
         shapes = {each[TOKENS].shape[1:] if TOKENS in each else None for each in self.passes}
         if len(shapes) != 1 or None in shapes:
             return {}
-        names = [name for name in self.places.names if name in self.passes[0]]
         mask = None if any(mask is None for mask in self.masks) or not self.masks else torch.cat(self.masks)
-        found = {name: Layer(torch.cat([each[name] for each in self.passes]), mask) for name in names}
+        found = {name: Layer(torch.cat([each[name] for each in self.passes]), mask) for name in self.passes[0]}
         if rows is not None:
             return {name: compose_rows(layer, rows) for name, layer in found.items()}
         return found if len(found[TOKENS].states) == count else {}
 
     def _start(self, block: nn.Module, given: tuple) -> None:
-        self.passes.append({})
-        self._keep(STEM, given[0])
+        self.passes.append({STEM: self._batch_first(given[0])})
 
     def _block(self, number: int, given: Any) -> None:
         # Blocks of transformers 4 give tuples.
-        states = given[0] if isinstance(given, tuple) else given
-        self._keep(f"block {number}", states)
+        states = self._batch_first(given[0] if isinstance(given, tuple) else given)
+        self.passes[-1][f"block {number}"] = states
         if number == len(self.places.blocks):
             # Tokens have the same LayerNorm whether the tower applies it to all of them or to the pooled one alone.
-            whole = self._batch_first(states)
-            self.passes[-1][TOKENS] = self.places.norm(whole) if self.places.pools_first else whole
+            self.passes[-1][TOKENS] = self.places.norm(states) if self.places.pools_first else states
 
     def _norm(self, normed: Tensor) -> None:
         """Keep the output of the last LayerNorm as the tokens, if it was applied to all tokens, not to a pooled one."""
@@ -147,11 +226,8 @@ class Passes:
             self.passes[-1][TOKENS] = normed
 
     def _read(self, module: nn.Module, given: tuple, named: Mapping[str, Any]) -> None:
-        self.masks.append(self.places.present(given, named))
-
-    def _keep(self, name: str, states: Tensor) -> None:
-        if self.wanted is None or name in self.wanted:
-            self.passes[-1][name] = self._batch_first(states)
+        mask = self.places.present(given, named)
+        self.masks.append(None if mask is None else mask.bool())
 
     def _batch_first(self, states: Tensor) -> Float[Tensor, "n t d"]:
         return states if self.places.batch_first else states.transpose(0, 1)

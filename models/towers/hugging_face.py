@@ -98,18 +98,10 @@ def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
     return Towers(model, images, texts, None, context, statistics, framing, name), reader
 
 
-class ModelParts(NamedTuple):
-    """The parts of a model in a folder of transformers."""
-
-    model: nn.Module
-    tokenizer: Any
-    pictures: dict[str, Any]
-    """Settings of the model's image processor."""
-
-
 @silence_loggers()
-def load_parts(name: str) -> ModelParts:
-    """Load model, tokenizer and image processor from a folder or a name on the hub; no code found there is run."""
+def load_parts(name: str) -> tuple[nn.Module, Any, dict[str, Any]]:
+    """Load model, tokenizer and the settings of the image processor from a folder or a name on the hub; no code found
+    there is run."""
     try:
         from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
     except ImportError as error:
@@ -126,7 +118,7 @@ def load_parts(name: str) -> ModelParts:
         raise
     except Exception as error:  # a missing file, another version, no network: each raises its own type
         raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
-    return ModelParts(model.float(), tokenizer, pictures.to_dict())
+    return model.float(), tokenizer, pictures.to_dict()
 
 
 def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
@@ -143,76 +135,55 @@ def output_vectors(features: Tensors) -> Float[Tensor, "n d"]:
 
 
 def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Framing, Statistics]:
-    """Return how the image processor of the model `name` prepares pictures; raise if squares aren't `side` px wide."""
-    check_processor(name, settings)
+    """Return how the image processor of the model `name` prepares pictures; raise for a setting that can't be followed,
+    and if squares aren't `side` px wide.
+
+    The processor multiplies bytes by `rescale_factor`, then subtracts the mean and divides by the deviation; the result
+    has these for pixels from 0 to 1.
+    """
     framing = processor_framing(name, settings)
     if framing.resolution != side:
         raise UserError(f"{name}: its image processor makes squares of {framing.resolution} px, its model reads {side}")
-    return framing, processor_statistics(name, settings)
-
-
-def check_processor(name: str, settings: Mapping[str, Any]) -> None:
-    """Raise for an image processor of an unknown kind, one that doesn't resize, or one with an unknown step."""
-    kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
-    if not KIND.fullmatch(str(kind)):
-        raise UserError(f"{name} has the image processor {kind}; this reads those of CLIP, SigLIP and ViT")
-    if not settings.get("do_resize", True):
-        raise setting_error(name, "do_resize", settings["do_resize"], "pictures are resized to what the model reads")
-    for step in (step for step, on in settings.items() if step.startswith("do_") and on and step not in STEPS):
-        raise setting_error(name, step, settings[step], "this step isn't known here")
-
-
-def setting_error(name: str, field: str, value: object, why: str) -> UserError:
-    """Make the error for a setting that can't be followed."""
-    return UserError(f"{name}: its image processor says {field} = {value!r}; {why}")
+    factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
+    given = [0.0, 1.0]
+    if settings.get("do_normalize", True):
+        given = [settings.get("image_mean"), settings.get("image_std")]
+    values = [list(each) if isinstance(each, list | tuple) else [each] * 3 for each in given]
+    for setting, numbers in zip(("rescale_factor", "image_mean", "image_std"), ([factor] * 3, *values), strict=True):
+        finite = len(numbers) == 3 and all(map(is_finite_number, numbers))
+        right = finite and (setting == "image_mean" or 0 not in numbers)
+        check_setting(name, setting, settings.get(setting), right, "that normalises nothing")
+    scale = 1.0 if factor == 1 / BYTE else factor * BYTE
+    return framing, Statistics(*(tuple(channel / scale for channel in each) for each in values))
 
 
 def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
-    """How an image processor crops and scales pictures; raises unless it makes a square in one step."""
+    """How an image processor crops and scales pictures; raises unless it makes a square in known steps."""
+    kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
+    known = KIND.fullmatch(str(kind)) is not None
+    check_setting(name, "image_processor_type", kind, known, "this reads those of CLIP, SigLIP and ViT")
+    for step, on in settings.items():
+        unknown = step.startswith("do_") and on and step not in STEPS
+        check_setting(name, step, on, not unknown, "this step isn't known here")
+    resized = settings.get("do_resize", True)
+    check_setting(name, "do_resize", resized, resized, "pictures are resized to what the model reads")
     size, crop = dict(settings.get("size") or {}), dict(settings.get("crop_size") or {})
-    cropped = bool(settings.get("do_center_crop"))
-    sides = {size.get("shortest_edge")} if size.keys() == {"shortest_edge"} and cropped else set(size.values())
-    if cropped:
-        sides |= {crop.get("height"), crop.get("width")}
-    squashed = size.keys() == {"height", "width"}
-    if len(sides) != 1 or None in sides or not (squashed or (cropped and size.keys() == {"shortest_edge"})):
-        setting = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
-        raise setting_error(name, "size", setting, "that gives no square in one step")
-    side = sides.pop()
-    if not is_finite_number(side) or side != int(side):
-        raise setting_error(name, "size", side, "that is no number of pixels")
-    return Framing(int(side), squashed, resampling(name, settings))
-
-
-def resampling(name: str, settings: Mapping[str, Any]) -> str:
-    """Pillow's filter with the number in the settings; bicubic by default."""
+    cropped, squashed = bool(settings.get("do_center_crop")), size.keys() == {"height", "width"}
+    sides = [*size.values(), *((crop.get("height"), crop.get("width")) if cropped else ())]
+    square = squashed or (cropped and size.keys() == {"shortest_edge"})
+    right = square and all(is_finite_number(side) and side == sides[0] == int(side) for side in sides)
+    setting = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
+    check_setting(name, "size", setting, right, "that gives no square in one step")
+    filters = {each.value: each.name.lower() for each in Image.Resampling}
     number = settings.get("resample", Image.Resampling.BICUBIC)
-    try:
-        return Image.Resampling(int(number)).name.lower()
-    except (ValueError, TypeError, OverflowError):
-        raise setting_error(name, "resample", number, "that is no filter of Pillow's") from None
+    check_setting(name, "resample", number, number in filters, "that is no filter of Pillow's")
+    return Framing(int(sides[0]), squashed, filters[number])
 
 
-def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
-    """Return the mean and deviation, for pixels from 0 to 1, with which `normalise` gives the processor's result.
-    The processor multiplies bytes by `rescale_factor`, then subtracts the mean and divides by the deviation."""
-    factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
-    given = [settings.get(field) for field in ("image_mean", "image_std")]
-    if not settings.get("do_normalize", True):
-        given = [[0.0] * 3, [1.0] * 3]
-    values = [list(each) if isinstance(each, list | tuple) else [each] * 3 for each in given]
-    for setting, value in zip(("rescale_factor", "image_mean", "image_std"), (factor, *values), strict=True):
-        check_setting(name, setting, value)
-    scale = 1.0 if factor == 1 / BYTE else factor * BYTE
-    return Statistics(*(tuple(channel / scale for channel in each) for each in values))
-
-
-def check_setting(name: str, field: str, value: object) -> None:
-    """Raise unless a setting is a finite number or a list of three, one per channel; only the mean may have a 0."""
-    numbers = value if isinstance(value, list) else [value] * 3
-    right = len(numbers) == 3 and all(map(is_finite_number, numbers))
-    if not right or (field != "image_mean" and 0 in numbers):
-        raise setting_error(name, field, value, "that normalises nothing")
+def check_setting(name: str, field: str, value: object, right: object, why: str) -> None:
+    """Raise for a setting that can't be followed."""
+    if not right:
+        raise UserError(f"{name}: its image processor says {field} = {value!r}; {why}")
 
 
 def is_finite_number(value: object) -> bool:

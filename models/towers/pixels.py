@@ -40,13 +40,9 @@ def framing_of(model: nn.Module, resolution: int) -> Framing:
     return Framing(resolution, given.get("resize_mode") == "squash", given.get("interpolation", "bicubic"))
 
 
-def normalise(pixels: UInt8[Tensor, "n 3 h w"], mean: Tensor, deviation: Tensor) -> Float[Tensor, "n 3 h w"]:
-    """Scale bytes to floats of mean 0 and deviation 1; the statistics (3, 1, 1) are on the same device."""
-    return pixels.float().div_(255).sub_(mean).div_(deviation)
-
-
 class PixelScale(nn.Module):
-    """`normalise` as a module: its statistics move with the model, but aren't saved with its weights."""
+    """Scales bytes to floats of mean 0 and deviation 1; its statistics move with the model, but aren't saved with its
+    weights."""
 
     def __init__(self, statistics: Statistics, framing: Framing) -> None:
         super().__init__()
@@ -63,4 +59,4 @@ class PixelScale(nn.Module):
                 f"images of {width} x {height} pixels for a model that reads {side} x {side}; resize them, or let "
                 "`load_scorer(...).score` do it"
             )
-        return normalise(pixels, self.mean, self.deviation)
+        return pixels.float().div_(255).sub_(self.mean).div_(self.deviation)

@@ -109,10 +109,7 @@ def refuse(towers: TowerConfig) -> str:
     for tag in tags_of(towers.architecture):
         ways.setdefault(tag_preparation(towers.architecture, tag), tag)
     odd = [name for name in Preparation._fields if len({getattr(way, name) for way in ways}) > 1]
-    some = [
-        f"{tag} has {', '.join(f'{name} {setting_text(getattr(way, name))}' for name in odd)}"
-        for way, tag in ways.items()
-    ]
+    some = [f"{tag} has {', '.join(f'{name} {getattr(way, name)}' for name in odd)}" for way, tag in ways.items()]
     other = f"{towers.architecture}-quickgelu"
     named = f", or name {other}, which is QuickGELU alone" * (
         "quick_gelu" in odd and bool(tags_of(other) and common_tag(other))
@@ -122,8 +119,3 @@ def refuse(towers: TowerConfig) -> str:
         f"{towers.pretrained} doesn't say how it is: write FILE{READ_AS}TAG with the tag that it is like, or "
         f"FILE{READ_AS}{DEFAULT} for what open_clip has by default{named}"
     )
-
-
-def setting_text(value: object) -> str:
-    """Write a field of a preparation for messages."""
-    return " ".join(f"{each:.3g}" for each in value) if isinstance(value, tuple) else str(value)

@@ -1,7 +1,7 @@
 """Image and text towers as scorers use them: tokens, pooled vectors, projections.
 
 Code that depends on the internals of open_clip's and timm's towers is mostly here, and in `build`, `fused` and
-`places` beside this module.
+`features` beside this module.
 """
 
 import math

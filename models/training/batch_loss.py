@@ -22,7 +22,7 @@ def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""
     If several processes take the step together, return this process's share of the loss.
     """
     embeddings = encode_batch(scorer, batch_pixels(scorer, batch), batch.texts, recipe)
-    loss, ranks = scorer.loss(*embeddings, batch.targets, recipe), ranks_of_step()
+    loss, ranks = scorer.loss(*embeddings, batch.targets), ranks_of_step()
     if ranks and scorer.sharing.images == "gathered":
         return loss / ranks.share.count  # all have computed the whole
     return loss

@@ -64,7 +64,8 @@ class Feed(torch.utils.data.Dataset):
     ) -> None:
         self.data, self.reader, self.recipe, self.seed = data, reader, recipe, seed
         self.negatives = negatives_of(recipe, negatives)
-        check_images(data)
+        if not len(data):  # as in 'train' of a probe set
+            raise UserError(f"{data.name} has no images to train on; choose another subset, or other data")
         check_requested_negatives(data, recipe, self.negatives)
         self.sampler = sampler_of(data, recipe, seed)
         self.known = Claims(data.names)
@@ -153,12 +154,6 @@ def restore_feed(_: FileRun, state: dict[str, Any]) -> Feed:
     feed = Feed.__new__(Feed)
     feed.__dict__.update(state)
     return feed
-
-
-def check_images(data: Captioned) -> None:
-    """Raise if there is nothing to train on, as in 'train' of a probe set."""
-    if not len(data):
-        raise UserError(f"{data.name} has no images to train on; choose another subset, or other data")
 
 
 def check_requested_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:

@@ -71,42 +71,59 @@ def train_scorer(
     caller tells them of the end.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
-    feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
-    optimizer = build_optimizer(scorer, recipe)
     history = History(recipe.batch) if history is None else history
+    feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
+    optimizer, start = begin(scorer, data, recipe, seed, state_file, history, ranks)
+    parts = device_batches(feed, start, end, scorer.device, workers, room)
+    history.restart()
+    for done, batch in enumerate(history.time_waiting(parts), start=start + 1):
+        if ranks:
+            ranks.send()
+        loss = train_step(scorer, optimizer, batch, recipe, seed, done - 1, ranks)
+        history.add(done, loss, max(group["lr"] for group in optimizer.param_groups))
+        saves = state_file is not None and (done % save_every == 0 or done == until)
+        if waits := saves or done % CHECK_EVERY == 0 or done == end:
+            read_losses(history, scorer, done)
+        stopped = report_step(report, Progress(done, recipe.steps, loss.detach()))
+        if state_file and (saves or stopped):
+            read_losses(history, scorer, done)
+            save_state(state_file, scorer, optimizer, done, history)
+        if stopped:
+            raise stopped
+        if waits:
+            history.restart()
+    scorer.eval()
+
+
+def begin(
+    scorer: Scorer,
+    data: Captioned,
+    recipe: Recipe,
+    seed: int,
+    state_file: StateFile | None,
+    history: History,
+    ranks: Ranks | None,
+) -> tuple[torch.optim.AdamW, int]:
+    """Make the optimiser, load the state if there is one, and send it to the other ranks; returns the optimiser and the
+    step to continue from."""
+    optimizer = build_optimizer(scorer, recipe)
     start = load_state(state_file, scorer, optimizer, history) if state_file else 0
     if scorer.references:
         scorer.keep_references(data.images(reference_items(len(data), scorer.references, seed)))
     if ranks:
         ranks.send(pack_training(scorer, optimizer, start))
     scorer.train()
-    finite = torch.ones((), dtype=torch.bool, device=scorer.device)
-    parts = device_batches(feed, start, end, scorer.device, workers, room)
-    history.restart()
-    for step, batch in enumerate(history.time_waiting(parts), start=start):
-        if ranks:
-            ranks.send()
-        loss = train_step(scorer, optimizer, batch, recipe, seed, step, ranks)
-        finite &= loss.isfinite()
-        done = step + 1
-        history.add(done, loss, max(group["lr"] for group in optimizer.param_groups))
-        saves = state_file is not None and (done % save_every == 0 or done == until)
-        if waits := saves or done % CHECK_EVERY == 0 or done == end:
-            history.read()
-            check_finite_weights(scorer, finite, done)
-        try:
-            report(Progress(done, recipe.steps, loss.detach()))  # before the state: a resumed run reports every step
-        except Stopped:
-            if state_file:
-                history.read()
-                check_finite_weights(scorer, finite, done)
-                save_state(state_file, scorer, optimizer, done, history)
-            raise
-        if saves:
-            save_state(state_file, scorer, optimizer, done, history)
-        if waits:
-            history.restart()
-    scorer.eval()
+    return optimizer, start
+
+
+def report_step(report: Callable[[Progress], None], progress: Progress) -> Stopped | None:
+    """Report a step, before its state is saved, so that a resumed run reports every step. Return the error by which the
+    report stops the run, if it does."""
+    try:
+        report(progress)
+    except Stopped as error:
+        return error
+    return None
 
 
 def reference_items(size: int, count: int, seed: int) -> np.ndarray:
@@ -186,10 +203,12 @@ def seed_dropout(seed: int) -> None:
         torch.default_generator.manual_seed(seed)
 
 
-def check_finite_weights(scorer: Scorer, finite: Tensor, step: int) -> None:
-    """Raise if a loss so far or a weight isn't finite; no loss yet shows what the last step did to the weights."""
+def read_losses(history: History, scorer: Scorer, step: int) -> None:
+    """Wait for all steps so far. Raise if one of their losses or a weight isn't finite; no loss yet shows what the last
+    step did to the weights."""
     weights = [parameter.isfinite().all() for parameter in scorer.parameters() if parameter.requires_grad]
-    for what, right in (("the loss", finite), ("a weight", torch.stack([*weights, finite]).all())):
+    history.read()
+    for what, right in (("the loss", history.finite), ("a weight", torch.stack(weights).all())):
         if not right:
             raise Diverged(
                 f"{what} of {type(scorer).__name__} is no finite number by step {step}; lower --learning-rate"

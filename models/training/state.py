@@ -5,6 +5,7 @@ state names its run, so that another run's state isn't taken for it.
 """
 
 import contextlib
+import io
 import math
 import time
 import zipfile
@@ -12,14 +13,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import unwritable_error, whole_file
+from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.models.scorer import Scorer
 
@@ -54,6 +55,8 @@ class History:
     def __init__(self, batch: int) -> None:
         self.batch = batch
         self.rows: list[HistoryRow] = []
+        self.finite = True
+        """Whether every loss that was read is a finite number."""
         self._unread: list[tuple[int, Float[Tensor, ""], float]] = []
         self.restart()
 
@@ -86,6 +89,7 @@ class History:
         speed, waited = self.batch * len(losses) / seconds, self._waited / seconds
         for (step, _, rate), loss in zip(self._unread, losses, strict=True):
             self.rows.append(HistoryRow(step, loss, rate, math.nan, speed, waited))
+        self.finite &= all(map(math.isfinite, losses))
         self._unread.clear()
         self.restart()
 
@@ -140,14 +144,10 @@ def load_state(
 
 def write_state(file: StateFile, state: dict[str, Any]) -> None:
     """Write a state under its run's name, whole or not at all."""
-    with whole_file(file.path) as temporary, temporary.open("wb") as opened:
-        noted = ErrorNotingFile(opened)
-        try:
-            torch.save(state | {"run": file.run}, noted)
-        except (OSError, RuntimeError):  # for a full disk, torch reports an unexpected position
-            if noted.error:
-                raise unwritable_error(file.path, noted.error) from noted.error
-            raise
+    content = io.BytesIO()  # for a full disk, torch would report an unexpected position
+    torch.save(state | {"run": file.run}, content)
+    with whole_file(file.path) as temporary:
+        temporary.write_bytes(content.getbuffer())
 
 
 def read_state(file: StateFile) -> dict[str, Any] | None:
@@ -173,26 +173,6 @@ def copy_state(source: StateFile, target: StateFile) -> None:
         write_state(target, state)
 
 
-class ErrorNotingFile:
-    """A file for torch to write to; keeps system errors of failed writes, which torch doesn't report."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.error: OSError | None = None
-
-    def write(self, content: bytes | memoryview) -> int:
-        """Write bytes, and note a system error before it is raised."""
-        try:
-            return self.file.write(content)
-        except OSError as error:
-            self.error = error
-            raise
-
-    def flush(self) -> None:
-        """Flush the file."""
-        self.file.flush()
-
-
 def damage(path: Path) -> str:
     """Describe the damage in a state file; empty if it is intact."""
     try:
@@ -212,10 +192,6 @@ def resume_errors(path: Path):
     try:
         yield
     except Exception as error:
-        check_accessible(path, MemoryError() if is_out_of_memory(error) else error)
+        no_memory = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+        check_accessible(path, MemoryError() if no_memory else error)
         raise UserError(f"{path} can't be resumed from ({type(error).__name__}); delete it to train anew") from error
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether torch ran out of memory, on the processor or on a GPU."""
-    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)

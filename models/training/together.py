@@ -49,16 +49,14 @@ def random_layers(scorer: nn.Module) -> list[str]:
     layers don't count."""
     before = {module: module.training for module in scorer.modules()}
     scorer.train()
-    drawing = [(name, module) for name, module in scorer.named_modules() if drops_at_random(module)]
-    found = [f"layer {name} ({type(module).__name__})" for name, module in drawing]
+    found = []
+    for name, module in scorer.named_modules():
+        rates = (getattr(module, rate, 0) for rate in ("p", "prob", "drop_prob", "dropout"))
+        if module.training and any(isinstance(rate, float) and rate > 0 for rate in rates):
+            found.append(f"layer {name} ({type(module).__name__})")
     for module, mode in before.items():
         module.training = mode
     return found
-
-
-def drops_at_random(module: nn.Module) -> bool:
-    rates = (getattr(module, name, 0) for name in ("p", "prob", "drop_prob", "dropout"))
-    return module.training and any(isinstance(rate, float) and rate > 0 for rate in rates)
 
 
 def pack_training(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> bytes:

@@ -164,7 +164,7 @@ def timed_step(
         texts = scorer.encode_texts(batch.texts)
         marks.append(clock())
         ends = detach_embedding(images), detach_embedding(texts)
-        scorer.loss(*ends, batch.targets, recipe).backward()
+        scorer.loss(*ends, batch.targets).backward()
         marks.append(clock())
         continue_backward(images, ends[0])
         marks.append(clock())

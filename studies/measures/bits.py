@@ -116,11 +116,12 @@ class RelatedSplit(FramedSplit):
 
 def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a scorer's layers of images and of texts: all, or those with these names."""
+    from menagerie.models.layers import image_layer_names, text_layer_names
 
     def chosen(layers: Iterable[str]) -> list[str]:
         return [name for name in layers if not named or name in named]
 
-    return chosen(scorer.layers), chosen(scorer.text_layers)
+    return chosen(image_layer_names(scorer)), chosen(text_layer_names(scorer))
 
 
 def score_bits_rows(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Iterator[Row]:

@@ -91,24 +91,29 @@ def probe_axes(data: "SplitDataset") -> tuple[ProbeAxes, Int[np.ndarray, "v p q"
 
 def has_vectors(scorer: "Scorer") -> bool:
     """Whether a scorer has a single vector for each image and each text."""
-    return EMBEDDING in scorer.layers and EMBEDDING in scorer.text_layers
+    from menagerie.models.layers import image_layer_names, text_layer_names
+
+    return EMBEDDING in image_layer_names(scorer) and EMBEDDING in text_layer_names(scorer)
 
 
 def image_layers(scorer: "Scorer", data: "SplitDataset", wanted: Iterable[tuple[str, str]]) -> Layers:
     """Return what is `wanted` of the layers of a probe set's images."""
+    from menagerie.models.layers import image_features
+
     names = list(dict.fromkeys(layer for layer, _ in wanted))
-    return read_layers(lambda some: scorer.features(data.images(some), names), len(data), wanted)
+    return read_layers(lambda some: image_features(scorer, data.images(some), names), len(data), wanted)
 
 
 def text_layers(scorer: "Scorer", texts: "Sequence[Caption]", wanted: Iterable[tuple[str, str]]) -> Layers:
     """Return what is `wanted` of the layers of texts."""
+    from menagerie.models.layers import text_features
     from menagerie.models.texts import Texts
 
     names = list(dict.fromkeys(layer for layer, _ in wanted))
 
     def encode(some: range) -> "Features":
         captions, graphs = zip(*texts[some.start : some.stop], strict=True)
-        return scorer.text_features(Texts(captions, graphs), names)
+        return text_features(scorer, Texts(captions, graphs), names)
 
     return read_layers(encode, len(texts), wanted)
 

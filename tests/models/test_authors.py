@@ -12,11 +12,10 @@ from open_clip.loss import CoCaLoss
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.coca import ImageEmbedding as CoCaImages
 from menagerie.models.networks.coca import TextEmbedding as CoCaTexts
-from menagerie.models.networks.likelihoods import WordEmbedding
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding
 from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -60,7 +59,7 @@ def test_ce_clip_has_the_authors_loss_and_limits_its_threshold(case, monkeypatch
     images, captions, false = tensors(case, "images", "captions", "false")
     for theirs in case["steps"]:
         texts = torch.cat([captions, false])
-        loss = model.loss(images, texts, targets(len(texts), case["owner"]), Recipe())
+        loss = model.loss(images, texts, targets(len(texts), case["owner"]))
         assert_theirs(loss, (images, captions, false, scale), theirs)
         assert model.threshold.item() == pytest.approx(theirs["threshold"])
 
@@ -72,7 +71,7 @@ def test_fsc_clip_has_the_authors_loss_without_the_start_token(case, monkeypatch
     images, captions, false, patches, words = tensors(case, "images", "captions", "false", "patches", "words")
     present = torch.arange(words.shape[1]) < torch.tensor(case["lengths"])[:, None]
     texts = TextEmbedding(torch.cat([captions, false]), words, present)
-    loss = model.loss(ImageEmbedding(images, patches), texts, targets(len(words), case["owner"]), Recipe())
+    loss = model.loss(ImageEmbedding(images, patches), texts, targets(len(words), case["owner"]))
     assert_theirs(loss, (images, captions, false, patches, words, scale), case)
 
 
@@ -84,7 +83,7 @@ def test_cs_clip_has_the_authors_loss(case, monkeypatch):
     same = torch.eye(N, dtype=torch.bool).repeat(1, 6)
     same[:, 3 * N :] = False
     both = torch.cat([part.transpose(0, 1).flatten(0, 1) for part in (texts, false)])
-    loss = model.loss(images, both, Targets(same, None, 3 * N, torch.arange(3 * N)), Recipe())
+    loss = model.loss(images, both, Targets(same, None, 3 * N, torch.arange(3 * N)))
     assert_theirs(loss, (images, texts, false, scale), case)
 
 
@@ -108,7 +107,7 @@ def test_captioner_has_cappas_loss_and_score(case, monkeypatch):
     model = from_logits("captioner", monkeypatch, parallel=0.0, average="captions", per_token=False)
     logits = leaf(case["logits"])
     seen = model.encode_images(drawn_images(N).double())
-    assert_theirs(model.loss(seen, words_of(case, logits), targets(N, []), Recipe()), (logits,), case)
+    assert_theirs(model.loss(seen, words_of(case, logits), targets(N, [])), (logits,), case)
     scores = model.pair_similarity(seen, words_of(case, logits))
     torch.testing.assert_close(scores, torch.tensor(case["scores"], dtype=torch.float64), rtol=1e-6, atol=0)
 
@@ -120,7 +119,7 @@ def test_coca_has_the_loss_of_open_clip(monkeypatch):
     images, texts = tensors(AUTHORS["ce-clip"]["cases"][0], "images", "captions")
     logits = leaf(case["logits"])
     seen = model.encode_images(drawn_images(N).double()).seen
-    found = model.loss(CoCaImages(images, seen), CoCaTexts(texts, words_of(case, logits)), targets(N, []), Recipe())
+    found = model.loss(CoCaImages(images, seen), CoCaTexts(texts, words_of(case, logits)), targets(N, []))
     theirs = CoCaLoss(caption_loss_weight=2.0, clip_loss_weight=1.0)
     expected = sum(theirs(images, texts, logits, torch.tensor(case["ids"]), model.logit_scale()))
     pairs = (torch.autograd.grad(loss, (images, texts, logits, model.log_scale)) for loss in (found, expected))
@@ -140,7 +139,7 @@ def test_fsc_clip_reads_no_start_token_on_patches():
     model, embedding = read("fsc-clip", ["red cat", "white dog", "red dog", "white cat"])
     embedding = TextEmbedding(embedding.vectors, embedding.words.detach().requires_grad_(), embedding.present)
     given = Targets(torch.eye(2, 4, dtype=torch.bool), None, 2, torch.tensor([0, 1]))
-    loss = model.loss(model.encode_images(drawn_images(2)), embedding, given, Recipe())
+    loss = model.loss(model.encode_images(drawn_images(2)), embedding, given)
     (slopes,) = torch.autograd.grad(loss, embedding.words)
     assert slopes.abs().sum(-1).bool().tolist() == [[False, True, True, True, *[False] * 4]] * 4
 
@@ -159,7 +158,7 @@ def test_decoders_do_not_predict_the_start_token(name):
         seen = model.encode_images(drawn_images(N))
         parts = (seen, embedding) if name == "captioner" else (seen.seen, embedding.words)
         loss = model.caption_loss(*parts, targets(N, []))
-        scores = model.generative_pairs(*parts)
+        scores = LikelihoodScorer.pair_similarity(model, *parts)
         assert scores.tolist() == pytest.approx([-loss.item()] * N, rel=1e-5)
     assert loss.item() == pytest.approx(math.log(model.reader.tokenizer.vocab_size - 1), rel=1e-5)
 

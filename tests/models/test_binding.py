@@ -5,7 +5,7 @@ import torch
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.networks.binding import (
+from menagerie.models.networks.oc_clip import (
     competitive_attention,
     focused_attention,
     regular_attention,

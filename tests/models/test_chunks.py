@@ -1,14 +1,11 @@
 """All pairs in chunks of images give the scores and gradients of all at once, and take their memory chunk by chunk."""
 
-import numpy as np
 import pytest
 import torch
 
 from menagerie.models import chunks
 from menagerie.models.networks.graph_batch import GraphBatch
-from menagerie.models.networks.node_cosines import node_cosines
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Texts
 from tests.helpers.scorers import caption, images, scorer, texts
 from tests.models.test_similarity import GRAPHS
@@ -34,7 +31,7 @@ def step(model, graphs, n=N):
     image, text = model.encode_images(images(n)), model.encode_texts(drawn)
     scores = model.similarity(image, text)
     targets = Targets(torch.eye(n, dtype=torch.bool), None, n)
-    loss = model.loss(image, text, targets, Recipe()) + scores.square().sum()
+    loss = model.loss(image, text, targets) + scores.square().sum()
     loss.backward()
     return scores.detach(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
@@ -46,7 +43,6 @@ def test_chunks_give_the_scores_and_gradients_of_all_at_once(name, options, grap
     scores, gradient = step(model, graphs)
     monkeypatch.setattr(chunks, "MOST_BYTES", 0)
     monkeypatch.setattr(chunks, "rows_in_chunk", lambda size: 2)
-    monkeypatch.setattr("menagerie.models.networks.oc_clip.rows_in_chunk", lambda size: 2)
     again = step(model, graphs)
     assert not torch.equal(again[1], gradient)  # another order of sums: the chunks were used
     assert (again[0] - scores).abs().max() < 1e-5 * scores.abs().max()
@@ -75,22 +71,6 @@ def test_equal_graphs_are_compared_once(graphs):
         found.append([values, *torch.autograd.grad((values * weight).sum(), list(image), retain_graph=True)])
     for once, each in zip(*found, strict=True):
         torch.testing.assert_close(once, each, rtol=1e-4, atol=1e-6)
-
-
-def test_backward_pass_of_node_cosines_is_their_derivative():
-    """By finite differences, of every input; graphs of one to three nodes. Phrases that fit nowhere are no 0/0."""
-    rng = np.random.default_rng(0)
-    sizes = {"queries": (4, 3), "defaults": (2, 3), "keys": (3, 5, 3), "values": (3, 5, 3), "phrases": (4, 3)}
-    inputs = [torch.tensor(2 * rng.normal(size=size)).requires_grad_() for size in sizes.values()]
-    nodes = torch.tensor([[0, 1, 2], [3, 1, 0], [2, 0, 0]])
-    present = torch.tensor([[True, True, True], [True, True, False], [True, False, False]])
-
-    def cosines(*given):
-        return node_cosines(*given, nodes, present, 2)[:, present]
-
-    assert torch.autograd.gradcheck(cosines, inputs)
-    far = [inputs[0] - 400 * inputs[0].sign(), *inputs[1:]]
-    assert cosines(*far).isfinite().all()
 
 
 def test_memory_between_the_passes_grows_with_the_chunk_alone(monkeypatch):

@@ -9,7 +9,6 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.classifier import ClassReader
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Texts
 from tests.helpers.scorers import TEXTS, TOWERS, caption, images, scorer
 
@@ -71,7 +70,7 @@ def test_classifier_loss_is_a_softmax_over_classes(model):
     with torch.no_grad():
         embeddings = model.encode_images(pixels)
         targets = Targets(torch.eye(3, dtype=torch.bool), None, 3)
-        found = model.loss(embeddings, read(model, graphs), targets, Recipe())
+        found = model.loss(embeddings, read(model, graphs), targets)
         logits = model.logit_scale() * embeddings @ F.normalize(model.classes, dim=-1).T
     labels = [[0, 3], [2], [0, 3]]
     expected = [

@@ -9,6 +9,7 @@ from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.contract import CAPTIONS, GRAPHS, build_for_contract, check_contract
+from menagerie.models.layers import grid_of, image_features, image_layer_names, slots, text_features, text_layer_names
 from menagerie.models.library.loaded import NO_GRAPH, LoadedScorer
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import Texts
@@ -42,18 +43,18 @@ def any_scorer(request):
 
 
 def test_features_list_the_towers_layers_first_and_the_vector_last(any_scorer):
-    features = any_scorer.features(images())
+    features = image_features(any_scorer, images())
     assert list(features)[:3] == TOWER
     assert {tuple(features[name].shape) for name in TOWER} == {(3, 17, 32)}
-    assert any_scorer.grid == (4, 4)
+    assert grid_of(any_scorer) == (4, 4)
     with torch.no_grad():
         embedding = any_scorer.eval().encode_images(any_scorer.pixel_scale(images()))
     assert ("embedding" in features) == (isinstance(embedding, torch.Tensor) and embedding.ndim == 2)
     if "embedding" in features:
         assert list(features)[-1] == "embedding"
         assert torch.equal(features["embedding"][:, 0], embedding)
-    assert any_scorer.layers == tuple(features)
-    assert any_scorer.text_layers == tuple(any_scorer.text_features(TEXTS))
+    assert image_layer_names(any_scorer) == tuple(features)
+    assert text_layer_names(any_scorer) == tuple(text_features(any_scorer, TEXTS))
 
 
 def test_features_restore_the_mode_and_keep_no_gradients_or_hooks(any_scorer):
@@ -61,13 +62,13 @@ def test_features_restore_the_mode_and_keep_no_gradients_or_hooks(any_scorer):
     frozen = next(module for module in any_scorer.modules() if isinstance(module, nn.LayerNorm))
     frozen.eval()
     modes = [module.training for module in any_scorer.modules()]
-    features = any_scorer.features(images(), ["tokens"]), any_scorer.text_features(TEXTS)
+    features = image_features(any_scorer, images(), ["tokens"]), text_features(any_scorer, TEXTS)
     with pytest.raises(UserError):
-        any_scorer.features(images(), "no such")
+        image_features(any_scorer, images(), "no such")
     assert [module.training for module in any_scorer.modules()] == modes
     assert not any(states.requires_grad for part in features for states in part.values())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in any_scorer.modules())
-    assert any_scorer.features(images(), "block 1", gradients=True)["block 1"].requires_grad or all(
+    assert image_features(any_scorer, images(), "block 1", gradients=True)["block 1"].requires_grad or all(
         not parameter.requires_grad for parameter in any_scorer.backbones()["vision"]
     )
 
@@ -75,13 +76,13 @@ def test_features_restore_the_mode_and_keep_no_gradients_or_hooks(any_scorer):
 def test_features_are_computed_without_dropout():
     model = scorer("clip").train()
     model.model.visual.transformer.resblocks[0].attn.dropout = 0.5
-    assert torch.equal(model.features(images())["embedding"], model.features(images())["embedding"])
+    assert torch.equal(image_features(model, images())["embedding"], image_features(model, images())["embedding"])
 
 
 def test_image_layers_are_open_clips():
     """Two blocks. The tokens are those that CLS and the end token are taken from."""
     model = scorer("clip", MINI).eval()
-    seen = model.features(images())
+    seen = image_features(model, images())
     assert list(seen) == ["stem", "block 1", "block 2", "tokens", "embedding"]
     pixels = model.pixel_scale(images())
     with torch.no_grad():
@@ -97,7 +98,7 @@ def test_image_layers_are_open_clips():
 
 def test_text_layers_are_open_clips_with_zero_padding():
     model = scorer("clip", MINI).eval()
-    seen, ids = model.text_features(TEXTS), model.read(CAPTIONS, GRAPHS)
+    seen, ids = text_features(model, TEXTS), model.read(CAPTIONS, GRAPHS)
     with torch.no_grad():
         given, tokens = model.model.forward_intermediates(text=ids), model.towers.text.tokens(ids)
     lengths = [len(caption.split()) + 1 for caption in CAPTIONS]
@@ -114,24 +115,27 @@ def test_text_layers_are_open_clips_with_zero_padding():
 
 def test_layer_tokens_is_what_gap_and_fdt_read():
     for name in ("clip-gap", "fdt"):
-        seen = scorer(name).features(images())
+        seen = image_features(scorer(name), images())
         assert torch.equal(seen["tokens"], seen["block 1"])
     model = scorer("clip-gap").eval()
-    mean = model.towers.image.norm(model.features(images())["tokens"].mean(1))
-    same(nn.functional.normalize(model.towers.image.project(mean), dim=-1), model.features(images())["embedding"][:, 0])
+    mean = model.towers.image.norm(image_features(model, images())["tokens"].mean(1))
+    same(
+        nn.functional.normalize(model.towers.image.project(mean), dim=-1),
+        image_features(model, images())["embedding"][:, 0],
+    )
 
 
 def test_layers_of_fdt_sparo_and_classifier_make_up_their_embeddings():
     model = scorer("fdt").eval()
-    for seen in (model.features(images()), model.text_features(TEXTS)):
+    for seen in (image_features(model, images()), text_features(model, TEXTS)):
         same(seen["weights"].sum(-1), torch.ones(len(seen["weights"]), 1))
         same(nn.functional.normalize(seen["weights"] @ model.codes, dim=-1), seen["embedding"])
-    sparo = scorer("sparo").features(images())
+    sparo = image_features(scorer("sparo"), images())
     same(sparo["slots"].flatten(1), sparo["embedding"][:, 0])
     mixed = scorer("sparo", attention="separate", slot_projection=False)
-    assert "slots" not in mixed.layers
-    assert "slots" in scorer("sparo", attention="separate").layers
-    names = scorer("classifier").text_features(TEXTS)
+    assert "slots" not in image_layer_names(mixed)
+    assert "slots" in image_layer_names(scorer("sparo", attention="separate"))
+    names = text_features(scorer("classifier"), TEXTS)
     assert list(names) == ["classes"]
     assert names["classes"].sum(-1).max() == 1
 
@@ -140,16 +144,16 @@ def test_layers_of_oc_clip_are_its_keys_values_and_slots():
     model = scorer("oc-clip").eval()
     pixels = images(4)
     embedding, read = model.encode_images(model.pixel_scale(pixels)), model.read(CAPTIONS, GRAPHS)
-    seen, texts = model.features(pixels), model.encode_texts(read)
+    seen, texts = image_features(model, pixels), model.encode_texts(read)
     same(seen["keys"], embedding.keys.detach())
     same(seen["values"], embedding.values.detach())
     same(seen["tokens"][:, 1:], model.towers.image.patches(model.pixel_scale(pixels)).detach())
-    slots = model.slots(pixels, TEXTS)
-    assert slots.present["slots"].sum(1).tolist() == [len(graph.nodes) for graph in GRAPHS]
-    phrases = model.text_features(TEXTS)["phrases"]
-    cosines = nn.functional.cosine_similarity(slots["slots"], phrases, dim=-1)
+    taken = slots(model, pixels, TEXTS)
+    assert taken.present["slots"].sum(1).tolist() == [len(graph.nodes) for graph in GRAPHS]
+    phrases = text_features(model, TEXTS)["phrases"]
+    cosines = nn.functional.cosine_similarity(taken["slots"], phrases, dim=-1)
     nodes = [graph for graph in range(4) if not GRAPHS[graph].edges]  # whose score is the mean of its nodes' cosines
-    means = cosines.sum(1) / slots.present["slots"].sum(1)
+    means = cosines.sum(1) / taken.present["slots"].sum(1)
     torch.testing.assert_close(means[nodes], model.pair_similarity(embedding, texts).detach()[nodes], atol=1e-5, rtol=0)
 
 
@@ -158,32 +162,32 @@ def test_tokens_of_a_graph_are_those_of_its_phrases_in_order():
     for name, phrases in (("oc-clip", ["red cat", "dog", "city", "to the left of"]), ("clip-phrases", ["dog"])):
         model = scorer(name).eval()
         row = 1 if name == "oc-clip" else 2
-        seen = model.text_features(TEXTS, "tokens")
+        seen = text_features(model, TEXTS, "tokens")
         tokenizer = model.reader.tokenizer
         alone = model.towers.text.tokens(tokenizer(phrases, model.reader.context))
         same(seen["tokens"][row][seen.present["tokens"][row]], alone.states[alone.present].detach())
-    without = scorer("oc-clip").text_features(Texts(CAPTIONS[2:], GRAPHS[2:]))
+    without = text_features(scorer("oc-clip"), Texts(CAPTIONS[2:], GRAPHS[2:]))
     assert without["predicates"].shape[:2] == (2, 0)
 
 
 @pytest.mark.parametrize(("name", "layer"), [("filip", "words"), ("filip-phrases", "phrases"), ("flair", "whole")])
 def test_scores_are_cosines_of_slots_with_text_layers(name, layer):
     model = scorer(name, **({"symmetric": False} if name == "filip" else {})).eval()
-    slots, texts = model.slots(images(4), TEXTS), model.text_features(TEXTS)
-    cosines = nn.functional.cosine_similarity(slots["slots"], texts[layer], dim=-1) * slots.present["slots"]
+    taken, texts = slots(model, images(4), TEXTS), text_features(model, TEXTS)
+    cosines = nn.functional.cosine_similarity(taken["slots"], texts[layer], dim=-1) * taken.present["slots"]
     embedding = model.encode_images(model.pixel_scale(images(4)))
     scores = model.pair_similarity(embedding, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
-    torch.testing.assert_close(cosines.sum(1) / slots.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
+    torch.testing.assert_close(cosines.sum(1) / taken.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
 
 
 def test_tower_without_blocks_has_no_layer_but_its_vector():
     torch.manual_seed(0)
     model = build_scorer("clip", TowerConfig("RN50", resolution=32), TextSpace(context=20))
-    assert model.layers == ("embedding",)
-    assert model.grid is None
-    assert len(model.text_layers) == 15
+    assert image_layer_names(model) == ("embedding",)
+    assert grid_of(model) is None
+    assert len(text_layer_names(model)) == 15
     with pytest.raises(UserError, match="unknown image layer of CLIPScorer 'block 1'; known: embedding"):
-        model.features(images(1), "block 1")
+        image_features(model, images(1), "block 1")
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
@@ -237,7 +241,7 @@ def own(tmp_path):
 
 def test_users_class_adds_layers(own):
     check_contract(own("Mine"), NANO, {})
-    seen = build_for_contract(own("Mine"), NANO, {}).features(images(), ["block 1", "squares", "tokens"])
+    seen = image_features(build_for_contract(own("Mine"), NANO, {}), images(), ["block 1", "squares", "tokens"])
     assert list(seen) == ["block 1", "squares", "tokens"]
     same(seen["squares"], seen["tokens"].square())
 
@@ -246,9 +250,9 @@ def test_tower_that_encodes_other_rows_gives_no_layers(own):
     """They can't be told to be those of the images; its vector can."""
     check_contract(own("Twice"), NANO, {})
     model = build_for_contract(own("Twice"), NANO, {})
-    assert model.layers == ("embedding",)
-    with pytest.raises(UserError, match=r"Twice: 'block 1' can't be told apart by image"):
-        model.features(images(), "block 1")
+    assert image_layer_names(model) == ("embedding",)
+    with pytest.raises(UserError, match="unknown image layer of Twice 'block 1'; known: embedding"):
+        image_features(model, images(), "block 1")
 
 
 def test_features_of_blocks_of_other_lengths_are_concatenated():
@@ -264,11 +268,17 @@ def test_loaded_scorer_gives_features_of_any_number_of_images(monkeypatch):
     monkeypatch.setattr("menagerie.models.library.loaded.BLOCK", 3)
     model = scorer("oc-clip")
     loaded = LoadedScorer("it", model, ("graphs",))
-    assert (loaded.layers, loaded.text_layers, loaded.grid) == (model.layers, model.text_layers, (4, 4))
-    torch.testing.assert_close(loaded.features(images(4), "values")["values"], model.features(images(4))["values"])
+    assert (loaded.layers, loaded.text_layers, loaded.grid) == (
+        image_layer_names(model),
+        text_layer_names(model),
+        (4, 4),
+    )
+    torch.testing.assert_close(
+        loaded.features(images(4), "values")["values"], image_features(model, images(4))["values"]
+    )
     for made, given in (
-        (loaded.text_features(CAPTIONS, "tokens", GRAPHS), model.text_features(TEXTS, "tokens")),
-        (loaded.slots(images(4), CAPTIONS, GRAPHS), model.slots(images(4), TEXTS)),
+        (loaded.text_features(CAPTIONS, "tokens", GRAPHS), text_features(model, TEXTS, "tokens")),
+        (loaded.slots(images(4), CAPTIONS, GRAPHS), slots(model, images(4), TEXTS)),
     ):
         (name,) = made
         torch.testing.assert_close(made[name], given[name])

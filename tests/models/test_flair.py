@@ -114,7 +114,7 @@ def test_flair_losses_are_loops(pooling, each, negatives):
         model.bias.fill_(bias)
     images = ImageEmbedding(torch.from_numpy(whole), torch.from_numpy(patches))
     targets = Targets(torch.from_numpy(right), torch.from_numpy(masked), own)
-    loss = model.loss(images, TextEmbedding(torch.from_numpy(vectors), torch.from_numpy(draw)), targets, Recipe())
+    loss = model.loss(images, TextEmbedding(torch.from_numpy(vectors), torch.from_numpy(draw)), targets)
 
     def term(i, j, score):
         logit = scale * score + bias

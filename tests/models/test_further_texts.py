@@ -44,7 +44,7 @@ def test_c2lip_loss_is_a_loop():
     masked = table(11, (0, 2), (3, 7), (1, 9))  # a caption true of the first image; the phrases' last two
     model = scorer("c2lip", phrase_weight=0.7, patch_weight=0.3).double()
     embedding = TextEmbedding(texts, phrases, number)
-    found = model.loss(ImageEmbedding(images, patches), embedding, Targets(same, masked, N, owner, 6), RECIPE)
+    found = model.loss(ImageEmbedding(images, patches), embedding, Targets(same, masked, N, owner, 6))
     scale, bias = model.logit_scale(), model.bias
 
     def judged(cosine, right):
@@ -78,7 +78,7 @@ def test_cs_clip_loss_is_a_loop():
     generator = torch.Generator().manual_seed(1)
     images, texts = (unit(generator, n, D).requires_grad_() for n in (N, 16))
     given, model = further_targets(), scorer("cs-clip", parts=2, part_weight=0.4).double()
-    found, scale = model.loss(images, texts, given, RECIPE), model.logit_scale()
+    found, scale = model.loss(images, texts, given), model.logit_scale()
     false = {0: [12, 13], 1: [14], 2: [15]}
     losses = []
     for k in range(3):
@@ -103,7 +103,7 @@ def test_read_clip_loss_is_a_loop():
     same = table(10, *((i, i) for i in range(N)), *((i, N + i) for i in range(N)), (2, 3), (3, 6))
     given = Targets(same, table(10, (1, 6), (3, 8)), 8, torch.tensor([0, 2]))
     embedding = model.encode_texts(batch(model, CAPTIONS + OTHERS + FALSE, padding=CAT))
-    found = model.loss(model.encode_images(pixels(N)), embedding, given, RECIPE)
+    found = model.loss(model.encode_images(pixels(N)), embedding, given)
     images, scale, tower = model.encode_images(pixels(N)), model.logit_scale(), model.towers.text
     ids = batch(model, CAPTIONS + OTHERS + FALSE).ids
     texts, ends = normalize(tower.pool(ids), dim=-1), tower.tokens(ids).pooled

@@ -8,7 +8,6 @@ from torch.nn.functional import normalize
 
 from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_loss
-from menagerie.models.recipe import Recipe
 from tests.helpers.fused_loops import CAT, DOG, END, batch, drawn_model, image_tokens, pixels, states
 from tests.helpers.loss_loops import assert_same_gradients
 
@@ -59,7 +58,7 @@ def test_fusion_loss_is_a_loop_over_drawn_pairs(objective, hard, negatives):
     given = targets(len(TEXTS), masked=[(2, 0)])
     images, texts = model.encode_images(pixels(N)), model.encode_texts(batch(model, TEXTS))
     torch.manual_seed(7)
-    found = model.loss(images, texts, given, Recipe())
+    found = model.loss(images, texts, given)
     likeness = (model.logit_scale() * cosines(model)).detach() if hard else None
     torch.manual_seed(7)
     of_images, of_texts = (draw(given, negatives or 9, likeness) for draw in (draw_wrong_texts, draw_wrong_images))

@@ -104,7 +104,7 @@ REFUSED = [
     ({"image_std": [0, 1, 1]}, "image_std = "),
     ({"rescale_factor": float("nan")}, "rescale_factor = nan"),
     ({"resample": 9}, "resample = 9"),
-    ({"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0.9}, "the image processor ConvNext"),
+    ({"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0.9}, "image_processor_type = 'ConvNext"),
 ]
 
 

@@ -93,7 +93,7 @@ def test_captioning_loss_is_a_loop(fusion):
     model = drawn_model("captioner", towers="nano", fusion=fusion, parallel=0.5, null_share=0.2).train()
     given = batch(model, [*TEXTS, [CAT, END]])
     given.chance.copy_(torch.tensor([[0.1, 0.9], [0.9, 0.1], [0.1, 0.1], [0.9, 0.9], [0.1, 0.1]]))
-    found = model.loss(model.encode_images(pixels(4)), model.encode_texts(given), EYE, Recipe())
+    found = model.loss(model.encode_images(pixels(4)), model.encode_texts(given), EYE)
     total = 0.0
     for image, text, (nothing, hidden) in zip(pixels(4), TEXTS, given.chance.tolist(), strict=False):
         tokens = image_tokens(model, image)
@@ -119,7 +119,7 @@ def behind(model, tokens, whole, length):
 
 def test_captioner_starts_at_chance():
     model = scorer("captioner").double()
-    loss = model.loss(*embeddings(model, 4), EYE, Recipe()).item()
+    loss = model.loss(*embeddings(model, 4), EYE).item()
     assert loss == pytest.approx(torch.tensor(float(model.head.out_features)).log().item())
 
 
@@ -147,7 +147,7 @@ def test_coca_has_both_scores_and_the_weighted_sum_of_both_losses():
     logits, own = model.logit_scale() * cosines, range(4)
     contrast = -(logits.log_softmax(1)[own, own].mean() + logits.log_softmax(0)[own, own].mean()) / 2
     caption = -expected.diagonal().sum() / sum(map(len, TEXTS))
-    found = model.loss(images, texts, EYE, Recipe())
+    found = model.loss(images, texts, EYE)
     assert_same_gradients(found, 0.7 * contrast + 1.3 * caption, model.parameters())
 
 

@@ -8,7 +8,6 @@ import torch
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding, text_loss
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from tests.helpers.loss_loops import assert_same_gradients, info_nce, unit
 from tests.helpers.scorers import images as pixels
 from tests.helpers.scorers import scorer
@@ -39,7 +38,7 @@ def test_ce_clip_loss_is_a_loop_with_the_threshold_of_the_step_before(vectors):
     given, threshold = targets(), 0.0
     for _ in range(2):
         scale = model.logit_scale()
-        found = model.loss(images, texts, given, Recipe())
+        found = model.loss(images, texts, given)
         own = [scale * images[i] @ texts[i] for i in range(N)]
         wrong = [scale * images[i] @ texts[N + k] for k, i in enumerate(OWNER)]
         rank = sum(torch.relu(threshold + x - own[i]) for x, i in zip(wrong, OWNER, strict=True)) / len(OWNER)
@@ -52,7 +51,7 @@ def test_ce_clip_loss_is_a_loop_with_the_threshold_of_the_step_before(vectors):
         threshold = (sum(own) / N - sum(wrong) / len(OWNER)).detach().clamp(0, 10)
         assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
     model.eval()
-    model.loss(images, -texts, given, Recipe())
+    model.loss(images, -texts, given)
     assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
 
 
@@ -77,7 +76,7 @@ def test_infonce_is_a_loop_over_images_and_texts(name, vectors):
         compared = torch.stack([torch.stack([row @ text for row in model.map]) for text in texts])
         compared, leaves = compared / compared.norm(dim=-1, keepdim=True), [*leaves, model.map]
         texts = model.encode_texts(texts)
-    found = model.loss(images, texts, given, Recipe())
+    found = model.loss(images, texts, given)
     assert_same_gradients(found, info_nce(model.logit_scale(), images, compared, given.same, given.masked), leaves)
 
 
@@ -116,7 +115,7 @@ def test_fsc_clip_loss_is_a_loop(gamma, smoothing, vectors):
     model = scorer("fsc-clip", global_weight=0.4, patch_weight=0.6, gamma=gamma, smoothing=smoothing).double()
     scale, given = model.logit_scale(), targets()
     present = torch.arange(T) < torch.tensor(LENGTHS)[:, None]
-    found = model.loss(ImageEmbedding(images, patches), TextEmbedding(texts, words, present), given, Recipe())
+    found = model.loss(ImageEmbedding(images, patches), TextEmbedding(texts, words, present), given)
     expected = info_nce(scale, images, texts[:N], given.same, given.masked)
     for i in set(OWNER):
         rows = [i, *(N + k for k, owner in enumerate(OWNER) if owner == i)]

@@ -10,6 +10,7 @@ from open_clip.transformer import QuickGELU
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
+from menagerie.models.layers import grid_of, image_features
 from menagerie.models.towers import paired
 from menagerie.models.towers.build import build_towers, check_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -48,9 +49,9 @@ def test_oc_clip_binds_the_patches_of_dinov2(tmp_path, monkeypatch):
     assert built.patch_sizes("oc-clip") == (768, 4)
     assert built.pixels.mean == (0.485, 0.456, 0.406)
     images = torch.randint(0, 256, (1, 3, SIDE, SIDE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    pixels, trunk, seen = scorer.pixel_scale(images), scorer.model.visual.trunk, scorer.features(images)
+    pixels, trunk, seen = scorer.pixel_scale(images), scorer.model.visual.trunk, image_features(scorer, images)
     assert len([name for name in seen if name.startswith("block")]) == len(trunk.blocks) == 12
-    assert scorer.grid == (2, 2)
+    assert grid_of(scorer) == (2, 2)
     with torch.no_grad():
         given = trunk.eval().forward_intermediates(
             pixels, return_prefix_tokens=True, output_fmt="NLC", intermediates_only=True

@@ -205,7 +205,7 @@ from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.scorer import Sharing
 
 class Mine(CLIPScorer):
-    def loss(self, images, texts, targets, recipe):
+    def loss(self, images, texts, targets):
         return (images - texts[: len(images)]).square().mean()
 
 class Declared(Mine):

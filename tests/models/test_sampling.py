@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from menagerie.models.training import sampling
-from menagerie.models.training.permutation import Permutation
-from menagerie.models.training.sampling import Stream, by_shares, with_singles
+from menagerie.models.training.sampling import Permutation, Stream, by_shares, with_singles
 
 SINGLE = np.arange(300) % 3 == 0
 

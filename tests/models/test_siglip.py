@@ -9,7 +9,6 @@ import torch
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.contract import check_contract
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from tests.helpers.scorers import TEXTS, TOWERS, scorer
@@ -27,13 +26,13 @@ def test_siglip_loss_starts_where_the_paper_says(batch):
     model = build_scorer("siglip", TOWERS, TEXTS).double()
     assert model.logit_scale().item() == pytest.approx(10)
     embeddings = torch.eye(2 * batch, dtype=torch.float64)
-    loss = model.loss(embeddings[:batch], embeddings[batch:], eye(batch), Recipe()).item()
+    loss = model.loss(embeddings[:batch], embeddings[batch:], eye(batch)).item()
     assert loss == pytest.approx(10.00005 + (batch - 1) * 4.5e-5, rel=1e-5)
 
 
 def test_bias_of_siglip_is_trained_outside_the_towers():
     model = scorer("siglip")
-    model.loss(torch.eye(4), torch.eye(4), eye(4), Recipe()).backward()
+    model.loss(torch.eye(4), torch.eye(4), eye(4)).backward()
     assert model.bias.grad.abs() > 0
     assert model.bias.ndim == 0
     assert id(model.bias) not in {id(p) for part in model.towers.parameters().values() for p in part}

@@ -12,7 +12,6 @@ from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.networks.graph_batch import GraphReader
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
-from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Texts
 from menagerie.models.towers.tokenizers import WordTokenizer
 from menagerie.models.training.targets import Claims, targets_of
@@ -215,7 +214,7 @@ def test_the_first_loss_is_near_that_of_chance(name):
         model = scorer(name, seed, **WIDER.get(name, {}))
         embeddings = model.encode_images(images(len(graphs))), texts(model, graphs)
         scored = contrastive_loss(model.similarity(*embeddings), model.logit_scale(), targets(graphs))
-        losses.append((model.loss(*embeddings, targets(graphs), Recipe()) if name == "fusion" else scored).item())
+        losses.append((model.loss(*embeddings, targets(graphs)) if name == "fusion" else scored).item())
     chance = np.log(32) + (np.log(2) if name == "fusion" else 0)
     assert abs(np.mean(losses) / chance - 1) < 0.15
 
@@ -283,7 +282,7 @@ def test_local_loss_is_weighted_as_equations_4_to_6_say(weight):
             back = SceneGraph(one.nodes, (one.edges[0]._replace(subject=1, object=0),))
             rel += logits[i, i] - np.logaddexp(logits[i, i], score(i, back))
     marks = Targets(torch.eye(n, dtype=torch.bool), None, n)
-    computed = model.loss(model.encode_images(pixels), model.encode_texts(read), marks, Recipe()).item()
+    computed = model.loss(model.encode_images(pixels), model.encode_texts(read), marks).item()
     assert computed == pytest.approx(-(itc + weight * rel) / (2 * n), rel=1e-6)
 
 
@@ -297,6 +296,6 @@ def test_local_mean_divides_by_the_number_of_texts_with_relations():
         for weight in (1.0, 0.0):
             model = scorer("oc-clip", local_mean=local_mean, local_weight=weight)
             read = model.reader(Texts([caption(g) for g in GRAPHS], GRAPHS), torch.Generator().manual_seed(0))
-            losses.append(model.loss(model.encode_images(images(n)), model.encode_texts(read), marks, Recipe()))
+            losses.append(model.loss(model.encode_images(images(n)), model.encode_texts(read), marks))
         local.append((losses[0] - losses[1]).item())
     assert local[1] / local[0] == pytest.approx(2 * n / k, rel=1e-3)

@@ -101,7 +101,7 @@ def test_batches_picked_on_the_device_equal_those_of_loaders(share, spatial):
 def test_a_wait_for_the_gpu_is_noticed(spatial, monkeypatch):
     """Waiting once, as a look at the loss does, is seen."""
 
-    def waits(self, images, texts, targets, recipe):
+    def waits(self, images, texts, targets):
         loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
         return loss * (1 if loss.item() > 0 else 2)
 

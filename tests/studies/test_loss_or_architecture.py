@@ -9,7 +9,6 @@ import torch
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build_for_contract, check_contract
 from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.contrasts import sign_of_effect
 from menagerie.studies.frame.costs import run_flops
@@ -39,7 +38,7 @@ def test_pooled_late_interaction_is_clip():
     assert torch.allclose(one, other, atol=1e-6)
     targets = Targets(torch.eye(4, dtype=torch.bool), None, 4)
     both = zip((clip, pooled), embeddings, strict=True)
-    assert torch.allclose(*(model.loss(*embedding, targets, Recipe()) for model, embedding in both), atol=1e-6)
+    assert torch.allclose(*(model.loss(*embedding, targets) for model, embedding in both), atol=1e-6)
 
 
 def test_combinations_share_towers_and_are_of_similar_size():
