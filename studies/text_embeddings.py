@@ -11,8 +11,7 @@ change, or OC-CLIP, which is the upper row. All have the same steps and images, 
 Rows by name are in studies/analysis/ablations.toml; a row of your own is a line of configuration. Measured are swaps on
 unseen pairs, and how much information image embedding, text embedding and score have on exactly one bit: which animal
 has which texture, or on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with
-`report.html`, `remedies.csv`, `bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is
-finished."""
+`report.html`, `results.csv`, `remedies.csv` and `bits.csv` in `--out`. Run again, it skips what is finished."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -126,7 +125,6 @@ class TextEmbeddings(AblationStudy):
     def export(self, records: "Records") -> None:
         from menagerie.studies.pages.text_embeddings import export_remedies
 
-        super().export(records)
         export_remedies(self, records)
 
 

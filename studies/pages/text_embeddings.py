@@ -9,13 +9,11 @@ import numpy as np
 from jaxtyping import Float64
 
 from menagerie.envs.core.files import write_csv
-from menagerie.studies.analysis.ablation_rows import explain_rows
 from menagerie.studies.analysis.words import one_line
-from menagerie.studies.frame.claims import Columns
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, OwnFigure, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.ablations import Section, sections_of
+from menagerie.studies.frame.rows import Columns, base_row, explain_rows, table_columns
 from menagerie.studies.pages.probes import LOOSE, STAGES, Mean, means_over_seeds, rows_at_steps, write_measure_rows
 
 if TYPE_CHECKING:
@@ -60,13 +58,30 @@ def recovered_share(
 
 def unseen_swaps(columns: Columns) -> Columns:
     """Return the swap tests on unseen pairs; all swap tests if a split has none of these."""
-    swaps = [column for column in columns if column[1] == "swap"]
-    return [column for column in swaps if column[0].endswith("unseen_pairs")] or swaps
+    swaps = tuple(column for column in columns if column[1] == "swap")
+    return tuple(column for column in swaps if column[0].endswith("unseen_pairs")) or swaps
+
+
+class Section(NamedTuple):
+    """The records of one split."""
+
+    split: str
+    base: str
+    """The name of the unchanged model's row."""
+    records: Records
+
+    @property
+    def columns(self) -> Columns:
+        return table_columns(self.records.arms[0].cell.data)
+
+
+def sections_of(study: Any, records: Records) -> dict[str, Section]:
+    return {split: Section(split, base_row(study.spec), records.where(split=split)) for split in study.grids}
 
 
 def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy]]:
     """Return the upper row's lead on a split, and how much of it each other row recovers."""
-    tests = section.records.where(test=tuple(unseen_swaps(section.columns)))
+    tests = section.records.where(test=unseen_swaps(section.columns))
     levels = {row: its for (row,), its in tests.estimates(("row",)).items()}
     lead = tests.estimates(("row",), {"row": section.base}).get((upper,))
     sure = lead is not None and lead.known and lead.low > 0
@@ -105,11 +120,11 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     for split, section in every.items():
         held = remedy_rows(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
         yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {one_line(f'{HELD} {LOOSE}')}")
-    if explained := explain_rows(study.spec, [arm.labels["row"] for arm in study.arms]):
+    if explained := explain_rows(study.spec, study.lines):
         yield Heading("What is changed")
         yield Facts(explained)
-    for section in every.values():
-        yield from section.parts(with_bars=True)
+    for split, section in every.items():
+        yield from study.section(split, section.records)
 
 
 def lead_sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Sequence[Remedy]) -> str:
@@ -135,7 +150,7 @@ HEADER = ("row", "swaps on unseen pairs (%)", "share of the lead (%)", *STAGES.v
 
 def remedy_rows(section: Section, measure: Any, rows: dict[str, Remedy]) -> list[tuple[str, ...]]:
     """Return the table's lines, one for each row: accuracy, share of the lead, and the bits of each stage."""
-    tests = section.records.where(test=tuple(unseen_swaps(section.columns))).estimates(("row",))
+    tests = section.records.where(test=unseen_swaps(section.columns)).estimates(("row",))
     held = bits_by_stage(section.records, measure)
     return [
         (

@@ -63,7 +63,7 @@ def test_remedies_that_recover_are_told_from_undecided_ones(tmp_path):
     assert its[SOME].outcome == "recovers"
     assert its[NONE].outcome == UNDECIDED
     every = list(parts(study, records))
-    (text,) = (part.text for part in every if isinstance(part, Sentence))
+    text = next(part.text for part in every if isinstance(part, Sentence))
     assert f"{SOME} recovers {100 * share:.0f} % [" in text
     (drawn,) = (part for part in every if isinstance(part, RecoveredShares))
     assert drawn.figure() is not None
