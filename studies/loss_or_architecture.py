@@ -209,10 +209,13 @@ class LossOrArchitecture(Compute):
         yield from self.accuracy_figure(equal)
         shown = runs_of(compared.where(lambda arm: arm.labels["compared"].startswith((EQUAL, PRIOR))).arms, records)
         place = ("split", *LEVELS, "negatives", "alpha")
-        costs = {tuple(arm.place[name] for name in place): cost_in_labels(arm).texts for arm, _ in shown.results}
-        beside = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(("images", "TFLOP"))}
+        costs = {
+            tuple(arm.place[name] for name in place): (*cost_in_labels(arm).texts[:2], f"{result['parameters']:,}")
+            for arm, result in shown.results
+        }
+        beside = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
         look: dict[str, Any] = {"intervals": True, "says": one_line(COMBINATIONS)}
-        unseen = shown.where(subset=self.unseen()["subset"])
+        unseen = shown.where(subset=self.unseen()["subset"], task=TASKS)
         yield Table("combinations", unseen, place, ("task",), beside=beside, **look)
         yield Table("tests", shown.where(task="swap"), place, intervals=True, says="Swaps of every test.")
         if most:
@@ -331,6 +334,8 @@ def steps_for(study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, b
     return steps if enough else None
 
 
+COSTS = ("images", "TFLOP", "parameters")
+TASKS = ("swap", "text score", "image score", "group score", "replace animal", "replace texture")
 EQUAL, PRIOR, OPERATIONS = "equal images", "prior subtracted", "operations of"
 FIGURE = "Accuracy (%) on swaps of unseen pairs, after equally many images; chance is 50. Pale dots are single seeds."
 COMBINATIONS = """Unseen pairs, at the largest budget that all have finished, so after equally many images. Chance is 50

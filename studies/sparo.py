@@ -232,11 +232,14 @@ class SlotStudy(SplitStudy):
     def pictures(self, base: Records) -> Iterator[Part]:
         """Yield what slots of the first finished run attend to."""
         if base.results and "pictures" in self.parts:
-            from menagerie.studies.pages.slot_pictures import SlotPictures
+            from menagerie.studies.analysis.words import one_line
+            from menagerie.studies.measures.slot_pictures import SlotPictures
 
             arm, _ = base.results[0]
             yield Heading("What slots attend to (figure 4)")
-            yield SlotPictures("slots", arm.cell, base.folder(arm), arm.file, scenes=self.scenes)
+            yield SlotPictures(
+                "slots", arm.cell, base.folder(arm), arm.file, says=one_line(PICTURES), scenes=self.scenes
+            )
 
     def selections(self, records: Records) -> "pd.DataFrame | None":
         """Return the items of table 4; None if the study hasn't that part."""
@@ -303,6 +306,9 @@ tables 4 to 6 and figures 3 and 4, on our tests. Every choice is made on validat
 because nothing here trains on images without texts."""
 CLAIMS = """Differences are in percentage points of accuracy: what a claim is about minus what it is compared with; for
 numbers and widths of slots the later minus the earlier. The paper's numbers are of other data and other tasks."""
+PICTURES = """The slots that attend most sharply to words, among those whose image and text agree, chosen on validation.
+Over each image the attention to each patch, below it that to each word of the caption (%). Where a slot attends doesn't
+say what it reads there."""
 TRAINED = """A column for each table. Rows with different losses can't be compared."""
 
 PRESETS: dict[str, SlotStudy] = {

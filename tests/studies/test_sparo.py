@@ -39,7 +39,7 @@ from menagerie.studies.measures.masks import (
     masks_in,
     train_mask,
 )
-from menagerie.studies.pages.slot_pictures import SlotAttention, choose_slots, words_and_shares
+from menagerie.studies.measures.slot_pictures import SlotAttention, choose_slots, words_and_shares
 from menagerie.studies.sparo import PRESETS
 from tests.command import ROOT, read_rows, run_here
 from tests.studies.browser import plain
@@ -169,15 +169,15 @@ def test_attention_to_a_word_is_that_to_its_tokens():
     assert shares.tolist() == [[0.1, 0.2, 0.1]]
 
 
-def test_chosen_slots_are_sharp_and_have_different_words():
-    """Slots 0 and 2 attend to the same word; 1 is blurred; 3 disagrees with its image."""
+def test_chosen_slots_are_sharp_and_agree_with_their_image():
+    """Slot 1 is blurred; 3 disagrees with its image."""
     shares = np.array([[0.9, 0.0, 0.1], [0.3, 0.35, 0.3], [0.8, 0.1, 0.1], [0.0, 0.0, 1.0]])
     cosines = np.array([[0.9, 0.9, 0.9, 0.1]] * 2)
     scenes = SlotAttention(
         np.zeros((2, 4, 4, 3), np.uint8), np.ones((2, 4, 4, 4)), [["a", "b", "c"]] * 2, [shares] * 2, cosines
     )
-    assert choose_slots(scenes) == [0, 1]
-    assert choose_slots(scenes._replace(cosines=0 * cosines)) == [3, 0, 1]
+    assert choose_slots(scenes, 2) == [0, 2]
+    assert choose_slots(scenes._replace(cosines=0 * cosines)) == [3, 0, 2]
 
 
 def test_rows_of_the_ladder_and_of_sweeps_are_different_cells():
