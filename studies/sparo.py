@@ -191,7 +191,9 @@ class SlotStudy(SplitStudy):
             yield from row_parts("ladder", shown.where(row=(self.unchanged, *self.ladder)), self.unchanged, "")
         if any(self.sweeps.values()):
             yield Heading("Number and width of slots (figure 3)")
-            yield self.sweep_table(shown)
+            yield (table := self.sweep_table(shown))
+            says = f"Percentage points above {self.unchanged} on the same records, with the interval."
+            yield replace(table, name="sweep-differences", against={"row": self.unchanged}, beside={}, says=says)
         if (points := self.selections(records)) is not None and len(points):
             yield Heading("Slots chosen after the fact (table 4)")
             yield selection_table(points)
