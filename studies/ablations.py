@@ -8,49 +8,55 @@
     python studies/ablations.py --preset negatives   # false captions for all models; masks, phases
     python studies/ablations.py --preset partial     # captions that leave out objects and textures
 
-Each row changes the model by one line of configuration: from the model's paper (studies/analysis/papers.py), from the
-study (studies/analysis/ablation_rows.py), or your own. It is trained on the hardest cells of the spatial and the
-binding grid, if it can change something there. Rows whose parser can't run here are left out, with the reason. Ends
-with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
+Each row changes the model by one line of configuration: from the model's paper (studies/analysis/ablations.toml), from
+this study's groups, or your own. It is trained on the hardest cells of the spatial and the binding grid, if it can
+change something there. Rows whose parser can't run here are left out, with the reason. Ends with `report.html` and
+`results.csv` in `--out`. Run again, it skips what is finished.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from statistics import mean, stdev
+from typing import Annotated
 
 import tyro
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import file_names
 from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
 from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.models.recipe import Recipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.analysis.ablation_rows import (
-    ablation_spec,
-    base_row,
-    can_matter,
-    model_in_line,
-    parse_line,
-    requested_rows,
-)
-from menagerie.studies.analysis.papers import ABLATIONS
+from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
 from menagerie.studies.frame.checks import check_rows
+from menagerie.studies.frame.claims import claims_section, judge_difference, outcomes_sentence
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import GROWS
+from menagerie.studies.frame.parts import Curves, Facts, Heading, HeatMap, Paragraph, Part, Sentence, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.row_groups import ablation_spec, requested_rows
+from menagerie.studies.frame.rows import (
+    BOTH,
+    base_row,
+    can_matter,
+    column_name,
+    explain_rows,
+    model_in_line,
+    parse_line,
+    row_arm,
+    row_claims,
+    row_parts,
+    table_columns,
+)
 from menagerie.studies.frame.study import SplitStudy, Study
+from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
-from menagerie.studies.runs.data import FRACTIONS
-
-if TYPE_CHECKING:
-    from menagerie.studies.frame.parts import Part
-    from menagerie.studies.frame.records import Records
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
 
@@ -99,7 +105,7 @@ class AblationStudy(Study):
 
     @property
     def lines(self) -> Mapping[str, str]:
-        """The options that each row changes, by the row's name."""
+        """The line of each row, by the row's name."""
         return requested_rows(self.model, self.rows).lines
 
     @cached_property
@@ -179,19 +185,7 @@ class AblationStudy(Study):
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
-        """Return a run of a row. If the row changes the training recipe, a stage before the model keeps its own
-        recipe."""
-        grid, line = self.grids[split], self.lines[row]
-        model, values = model_in_line(self.spec, line), parse_line(self.spec, line)
-        training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}
-        try:
-            place = {name: getattr(grid, name)[0] for name in FRACTIONS} | values
-            files = grid.files
-            arm = grid.of_file(model, seed, *files, **values) if files else grid.at(model, seed, **place)
-        except UserError as error:
-            raise error.at(f"row {line!r}") from error
-        cell = replace(arm.cell, recipe=replace(arm.cell.recipe, **training))
-        return arm._replace(cell=cell, labels={"split": split, "row": row})
+        return row_arm(self.grids[split], self.spec, self.lines[row], seed, {"split": split, "row": row})
 
     def label(self, test: str) -> str:
         return next(iter(self.grids.values())).label(test)
@@ -207,15 +201,99 @@ class AblationStudy(Study):
         }
         return {name: text for name, text in notes.items() if text}
 
-    def page(self, records: "Records") -> "Iterable[Part]":
-        from menagerie.studies.pages.ablations import parts
+    def page(self, records: Records) -> Iterator[Part]:
+        """Yield what the paper's claims come to, each split's rows, and what rows change."""
+        from menagerie.studies.analysis.words import explain_model, one_line
 
-        return parts(self, records)
+        base = base_row(self.spec)
+        verdicts = [its for split in self.grids for its in row_claims(self.spec, split, records.where(split=split))]
+        if verdicts:
+            yield Sentence(outcomes_sentence(verdicts))
+        yield Paragraph(f"{explain_model(self.spec.name)}. Each row is {base} with one change.")
+        for split in self.grids:
+            yield from self.section(split, records.where(split=split))
+        yield from claims_section(verdicts, f"points above {base}", one_line(CLAIMS))
+        if says := explain_rows(self.spec, self.lines):
+            yield Heading("What is changed")
+            yield Facts(says)
+        yield Curves("training", records, ("row",), panels="split", says=one_line(TRAINED))
 
-    def export(self, records: "Records") -> None:
-        from menagerie.studies.pages.ablations import export_ablations
+    def section(self, split: str, its: Records) -> Iterator[Part]:
+        """Yield the rows of one split: a sentence, figure, tables, options that are varied together, and all tasks."""
+        from menagerie.generators.splits.recipe_file import KINDS
 
-        export_ablations(self, records)
+        data = next(arm.cell.data for arm in self.arms if arm.labels["split"] == split)
+        columns = table_columns(data)
+        yield Heading(f"The {split} split", f"The false caption of the task `swap`: {KINDS[data.kind].swap_words}.")
+        if not its.results:
+            yield Paragraph("No run is finished yet.")
+            return
+        yield from self.finding(split, its.where(test=columns[:1]), column_name(*columns[0]))
+        shown, ratios = its.where(test=columns), self.ratios(its) if data.kind == "spatial" else {}
+        yield from row_parts(split, shown, base_row(self.spec), f"The {split} split.", beside=ratios)
+        if ratios:
+            yield Paragraph(ablations_of(self.spec).ratio_says)
+        yield from self.planes(split, shown)
+        for test, name in file_names(its.tests).items():
+            folded = f"All tasks of {self.label(test)}, {split} split"
+            yield Table(f"tasks-{split}-{name}", its.where(subset=test), ("row",), ("task",), folded=folded)
+
+    def finding(self, split: str, first: Records, test: str) -> Iterator[Part]:
+        """Yield a sentence: how many rows differ from the unchanged model on a test, and which is the lowest."""
+        base = base_row(self.spec)
+        found = {row: its for (row,), its in first.estimates(("row",), {"row": base}).items()}
+        lower, higher = (sum(judge_difference(its, k) == "confirmed" for its in found.values()) for k in (-1, 1))
+        if found:
+            row = min(found, key=lambda name: found[name].value)
+            counts = f"{lower} of {len(found)} rows are lower than {base} by more than chance and {higher} higher"
+            yield Sentence(f"On the {split} split's {test} {counts}; the lowest is {row}, {found[row]} points.")
+
+    def planes(self, split: str, shown: Records) -> Iterator[Part]:
+        """Yield a heat map of each pair of options that rows vary in all combinations."""
+        base = next(arm.cell for arm in self.arms if arm.labels["row"] == base_row(self.spec))
+        plain, ablations = asdict(self.spec.make_config(base.options)), ablations_of(self.spec)
+        lines = {row: self.lines[row] for row in shown.labels("row") if "model=" not in self.lines[row]}
+        varied = {row: parse_line(self.spec, line) for row, line in lines.items()}
+        for names in ablations.planes:
+            there = {
+                row: {name: values.get(name, plain[name]) for name in names}
+                for row, values in varied.items()
+                if {*values} <= {*names}
+            }
+            sides = [{place[name] for place in there.values()} for name in names]
+            if min(map(len, sides)) > 1 and len(there) == len(sides[0]) * len(sides[1]):
+                arms = (a._replace(labels=a.labels | there.get(a.labels["row"], {})) for a in shown.arms)
+                records = replace(shown, arms=tuple(arm for arm in arms if arm.labels["row"] in there))
+                says = f"Varied together. {'; '.join(f'`{name}`: {ablations.axes[name]}' for name in names)}."
+                up, across = names
+                yield HeatMap(f"{split}-{up}-{across}", records, x=across, y=up, panels=BOTH, says=says)
+
+    def ratios(self, its: Records) -> dict[str, dict[tuple[str, ...], str]]:
+        """Return a table's column: each row's ratio of two weights after training, mean and deviation over seeds."""
+        from menagerie.studies.analysis.tables import number_text
+
+        names, found = tuple(ablations_of(self.spec).ratio), {}
+        for arm, _ in its.results if names else ():
+            if (value := weight_ratio(its.folder(arm), names)) is not None:
+                found.setdefault((arm.labels["row"],), []).append(value)
+        texts = {row: number_text(mean(v), *([stdev(v)] if len(v) > 1 else [])) for row, v in found.items()}
+        return {" / ".join(names): texts} if names else {}
+
+
+CLAIMS = """A claim on a row is judged by how far the row is above the unchanged model. Some claims pool tests of
+recognition, replace texture, with swaps, as their column says."""
+TRAINED = """A colour for each row, a column for each split. Rows with the same seed see the same images in the same
+order, so that lines may coincide; there they alternate as dashes. The loss of a row that lacks a term is lower for that
+alone: losses of different rows can't be compared."""
+
+
+@cache  # what is finished doesn't change, and the tables are written anew after every run
+def weight_ratio(folder: Path, names: tuple[str, str]) -> float | None:
+    """Return the first of two scalar weights divided by the second; None if the model in this folder lacks them."""
+    from menagerie.models.checkpoint import read_weights
+
+    found = read_weights(folder / CHECKPOINT)
+    return float(found[names[0]] / found[names[1]]) if set(names) <= found.keys() else None
 
 
 PRESETS: dict[str, AblationStudy] = {

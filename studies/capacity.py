@@ -12,6 +12,7 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Literal
 
 from menagerie.envs.core.errors import UserError
@@ -130,20 +131,14 @@ class Capacity(SplitStudy):
 
     def answer(self, swaps: Records) -> Iterator[Part]:
         """Yield a sentence for each model: how many objects it binds after training on the most objects."""
-        widest = as_column(max(self.trained, key=len))
-        found = swaps.where(objects=widest).estimates(("model", "subset"))
-        for model in swaps.labels("model"):
-            rising = {n: found[model, f"seen_{n}"] for n in sorted(self.test_objects) if (model, f"seen_{n}") in found}
-            if not rising:
-                continue
-            bound = [n for n in rising if all(its.value >= self.enough for k, its in rising.items() if k <= n)]
-            says = f"binds up to {bound[-1]} objects" if bound else "doesn't bind even two objects"
-            parts = ", ".join(f"{n}: {100 * its.value:.1f} [{its.bounds}]" for n, its in rising.items())
-            yield Sentence(
-                f"Trained on up to {max(self.most)} objects, {model_title(model)} {says} (at least {self.enough:.0%} "
-                f"of "
-                f"swaps right). Accuracy (%, chance 50) by number of objects: {parts}."
-            )
+        found = swaps.where(objects=as_column(max(self.trained, key=len))).estimates(("model", "subset"))
+        for model in dict.fromkeys(model for model, _ in found):
+            rising = [(n, found[key]) for n in sorted(self.test_objects) if (key := (model, f"seen_{n}")) in found]
+            bound = len([*takewhile(lambda its: its[1].value >= self.enough, rising)])
+            says = f"binds up to {rising[bound - 1][0]} objects" if bound else "doesn't bind even two objects"
+            numbers = ", ".join(f"{n}: {its}" for n, its in rising)
+            trained = f"Trained on up to {max(self.most)} objects, {model_title(model)} {says}"
+            yield Sentence(f"{trained} ({self.enough:.0%} right). Accuracy (%, chance 50) by number: {numbers}.")
 
 
 def model_title(model: str) -> str:

@@ -19,11 +19,12 @@ Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions
 skips what is finished.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from typing import Annotated, Any, NamedTuple
+from math import isnan
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import tyro
 
@@ -35,16 +36,19 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.frame.adaptive import Course, raise_until_flat, successive_halving
 from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.costs import run_cost
+from menagerie.studies.frame.costs import UNKNOWN, cost_in_labels, run_cost
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import Study
-from menagerie.studies.pages.compute import parts
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.estimate import Estimate
 
 GRIDS: Mapping[str, Mapping[str, Grid]] = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
 
@@ -58,6 +62,12 @@ class Setup(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.architecture}, batch {self.batch}, rate {self.learning_rate:g}"
+
+
+Key = tuple[str, Any]
+"""A split and a model."""
+Finished = Mapping[Key, Mapping[int, Sequence[Arm]]]
+"""The runs of each model on each split, by budget, for the budgets that all seeds have finished."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +196,115 @@ class Compute(Study):
         cells = [other.cell for other, _ in records.results if self.alike(other) == self.alike(arm)]
         return run_cost(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
-    def page(self, records: Records) -> Iterator[Part]:
-        courses = {
-            (split, model): self.course(records, split, model) for split, model in product(self.names, self.models)
+    def courses(self, records: Records) -> dict[Key, Course]:
+        """Return the course of each model on each split."""
+        return {(split, model): self.course(records, split, model) for split, model in product(self.names, self.models)}
+
+    def subject(self, arm: Arm) -> Any:
+        """Return what a course is of: the model of a run."""
+        return arm.cell.model
+
+    def finished_budgets(self, records: Records, courses: Mapping[Key, Course]) -> Finished:
+        """Return the runs with the setup that was chosen, for the budgets that all seeds have finished."""
+        found: dict[Key, dict[int, list[Arm]]] = {key: {} for key in courses}
+        for arm, _ in records.results:
+            key = arm.labels["split"], self.subject(arm)
+            if key in found and self.setup_of(arm) == courses[key].chosen:
+                found[key].setdefault(arm.labels["steps"], []).append(arm)
+        return {
+            key: {steps: arms for steps, arms in sorted(budgets.items()) if len(arms) == self.seeds}
+            for key, budgets in found.items()
         }
-        judged = {split: split_of(self, split, 0).judged for split in self.names}
-        return parts(self, records, courses, judged)
+
+    def best_budget(self, records: Records, budgets: Mapping[int, Sequence[Arm]]) -> int:
+        """Return the budget that is best on validation; of equal ones the smallest."""
+        return max(budgets.keys() & {*self.budgets}, key=lambda steps: (records.mean(budgets[steps]) or 0.0, -steps))
+
+    def unseen(self) -> dict[str, Any]:
+        """Return the tests of what is unseen, by which models are judged, as `Records.where` takes them."""
+        tests = dict.fromkeys(test for split in self.names for test in split_of(self, split, 0).judged)
+        return {"subset": tuple(tests), "task": "swap"}
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """Yield each model at its best budget, accuracy by cost, and what was chosen from."""
+        from menagerie.studies.analysis.words import one_line
+
+        courses = self.courses(records)
+        whole = {key: its for key, its in self.finished_budgets(records, courses).items() if its}
+        if not whole:
+            yield Paragraph("No model has finished its first budget with all seeds yet.")
+        best = {key: budgets[self.best_budget(records, budgets)] for key, budgets in whole.items()}
+        every = [arm for budgets in whole.values() for arms in budgets.values() for arm in arms]
+        curves, chosen = runs_of(every, records), runs_of([arm for arms in best.values() for arm in arms], records)
+        rows = list(self.best_rows(records, courses, best))
+        for split, model, steps, _, level, above, outcome, _ in rows if best else ():
+            where = f"{split} split: {model} is right in {level} % of what is unseen, after the {steps} steps that"
+            yield Sentence(
+                f"{where} validation chose; points above {title_of(self.models[0])}: {above}. Outcome: {outcome}."
+            )
+        yield Rows("best", BEST, rows, says=f"The budget that is best on validation. Bar: {self.bar:.0%}.")
+        yield Facts(OUTCOMES)
+        yield from self.cost_figures(curves.with_labels(cost_labels), chosen) if every else ()
+        yield Table("chosen", chosen.where(task="swap"), ("split", "model"), says="Each model at its best budget.")
+        costs = {(*key, steps): cost_in_labels(arms[0]) for key, its in whole.items() for steps, arms in its.items()}
+        beside = {name: {key: its.texts[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
+        every_budget = curves.where(**self.unseen())
+        yield Table("compute", every_budget, ("split", "model", "steps"), ("task",), intervals=True, beside=beside)
+        yield Heading("What was chosen from", one_line(CHOSEN_FROM))
+        first = records.where(subset="validation", task="swap", seed=min(records.labels("seed")))
+        yield Table("choices", first, ("split", "model", *Setup._fields), ("steps",), says="Validation (%).")
+        yield Heading("How they trained", one_line(RISING))
+        longest = runs_of([arm for budgets in whole.values() for arm in budgets[max(budgets)]], records)
+        yield Curves("training", longest, ("split",), says="The runs of each model's largest budget.")
+
+    def best_rows(
+        self, records: Records, courses: Mapping[Key, Course], best: Mapping[Key, Sequence[Arm]]
+    ) -> Iterator[tuple[str, ...]]:
+        """Yield a row for each model: its budget that is best on validation, accuracy there, and what that says."""
+        unseen = runs_of([arm for arms in best.values() for arm in arms], records).where(**self.unseen())
+        levels = unseen.estimates(("split", "model")) if best else {}
+        gaps = unseen.estimates(("split", "model"), {"model": self.models[0]}) if best else {}
+        for (split, model), course in courses.items():
+            level, arms, outlook = levels.get((split, model)), best.get((split, model), ()), course.outlook(self.rise)
+            numbers = [*(str(arm.labels["steps"]) for arm in arms[:1]), f"{100 * (records.mean(arms) or 0):.1f}"]
+            said = numbers if arms else [UNKNOWN, UNKNOWN]
+            above = str(gaps.get((split, model), UNKNOWN))
+            outcome = budget_outcome(level, outlook, self.bar)
+            yield split, title_of(model), *said, str(level or UNKNOWN), above, outcome, STATES[outlook]
+
+    def cost_figures(self, curves: Records, chosen: Records) -> Iterator[Part]:
+        """Yield accuracy on what is unseen by operations, images and processor time, and on all tests."""
+        look: dict[str, Any] = {"x": "steps", "log": True, "large": chosen}
+        for name, at in (("operations", FLOPS), ("images", IMAGES), ("cpu_seconds", SECONDS)):
+            timed = curves.where(lambda arm, at=at: not isnan(arm.labels[at]), **self.unseen())
+            if timed.arms:
+                yield Lines(name, timed, at=at, panels=("split",), level=self.bar, says=BY_COST.format(at), **look)
+        says = "Validation, by which all is chosen, and every test."
+        yield Lines("tests", curves.where(task="swap"), at=FLOPS, says=says, panels=("split", "subset"), **look)
+
+
+def runs_of(arms: Iterable[Arm], records: Records) -> Records:
+    """Return the records of some runs."""
+    ids = {arm.id for arm in arms}
+    return records.where(lambda arm: arm.id in ids)
+
+
+def cost_labels(arm: Arm, records: Records) -> dict[str, Any]:
+    """Return a run's costs as labels, along which figures place it."""
+    cost = cost_in_labels(arm)
+    return {FLOPS: cost.flops / 1e12, IMAGES: cost.images / 1000, SECONDS: cost.cpu_seconds}
+
+
+def budget_outcome(level: "Estimate | None", outlook: str, bar: float) -> str:
+    """Return the key of `OUTCOMES` for a model's accuracy on what is unseen, and what its course says of larger
+    budgets (`Course.outlook`)."""
+    if level is None:
+        return UNKNOWN
+    if level.conclusive and level.low >= bar:
+        return "binds"
+    if level.conclusive and level.high < bar:
+        return {"stopped": "does not bind", "rising": "not yet", "at chance": "at chance"}.get(outlook, "open")
+    return "undecided"
 
 
 @cache
@@ -224,6 +337,32 @@ def budget_arm(study: Compute, split: str, model: str, setup: Setup, seed: int, 
         labels={"split": split, **setup._asdict(), "steps": steps}
     )
 
+
+FLOPS, IMAGES, SECONDS = "operations of training (TFLOP)", "images seen (thousands)", "CPU-seconds of training"
+COSTS = ("images", "TFLOP", "CPU-seconds")
+BEST = ("split", "model", "steps", "validation (%)", "unseen (%)", "above the first", "outcome", "budgets")
+OUTCOMES = {
+    "binds": "its interval lies at or above the bar",
+    "does not bind": "its interval lies below the bar, and validation stopped rising before the largest budget",
+    "not yet": "its interval lies below the bar, and validation still rose with the largest budget: more may help",
+    "at chance": "its interval lies below the bar, and validation left chance with no budget: more may help",
+    "open": "its interval lies below the bar so far: budgets remain to be trained, or are too few to say if more help",
+    "undecided": "the bar lies within its interval, or there are too few seeds or pairs for an interval",
+    UNKNOWN: "no budget is finished with all seeds yet",
+}
+STATES = {
+    "choosing": "choices are being halved",
+    "waiting": "budgets remain to be trained",
+    "stopped": "validation stopped rising",
+} | dict.fromkeys(("at chance", "rising", "flat"), "trained up to the largest budget")
+BY_COST = """Accuracy on swaps of what is unseen, by {}. Larger: the budget that is best on validation. Dashed: the bar,
+from which on a model counts as binding. Dotted: chance."""
+RISING = """A model gets larger budgets until `--patience` in a row raise validation by no more than `--rise`, in the
+mean over seeds. One that hasn't left chance goes on, because its rise may still begin. A longer run continues from
+where the budget before it began to decay (`--decay`). Costs are those of a separate run of that many steps."""
+CHOSEN_FROM = """Validation of each choice with the first seed, by steps; without a number: not trained so far, or the
+loss was not a number. After each budget the better half goes on, until one is left, which is trained with all seeds.
+All choices take equally many steps, so larger towers and batches get more compute, not less."""
 
 PRESETS: dict[str, Compute] = {
     "smoke": Compute(

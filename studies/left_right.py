@@ -3,7 +3,7 @@ break?
 
 Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809) train a one-layer CLIP on images of ten positions in a row,
 each a label or empty, and find left and right learnt for pairs of labels that were never shown together. This study
-goes from that setting to ours in rungs, each with one change more (studies/analysis/left_right.py).
+goes from that setting to ours in rungs, each with one change more (studies/analysis/ablations.toml).
 
     python studies/left_right.py --preset smoke        # two rungs, under 90 seconds on 2 cores
     python studies/left_right.py                       # laptop: all rungs, three seeds, under an hour
@@ -15,32 +15,44 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import WHAT
 from menagerie.envs.core.validation import Range
+from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SEEN, TESTED, SpatialRecipe, subset_name
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.left_right import BESIDE, FIRST, PATH, REMEDIES, RUNGS, opposite_share, rung_fields
+from menagerie.models.registry import spec_of
+from menagerie.studies.analysis.papers import RUNGS
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.claims import Verdict, claims_section, make_verdict, points_above
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Bars, Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.rows import row_arm
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.command_line import scorer_options
 
 if TYPE_CHECKING:
-    from menagerie.studies.frame.claims import Verdict
     from menagerie.studies.frame.estimate import Estimate
 
 RELATION = "left/right"
 SEEN_ORDER, UNSEEN_ORDER, UNSEEN_PAIRS = (subset_name(RELATION, kind) for kind in (SEEN, *TESTED))
 TESTS = {SEEN_ORDER: "orders that train shows", UNSEEN_ORDER: "other orders", UNSEEN_PAIRS: "unseen pairs"}
+PATH, BESIDE, REMEDIES = (tuple(RUNGS[name]) for name in ("path", "beside", "remedies"))
+FIRST = PATH[0]
+OUR_RATES = "our rates"
+SAYS = {rung: words for rungs in RUNGS.values() for rung, (_, words) in rungs.items()}
+# The line by which each rung differs from the first: of the path with the lines of all rungs above it.
+LINES = dict(zip(PATH, accumulate((line for line, _ in RUNGS["path"].values()), "{} {}".format), strict=True))
+LINES |= {rung: line for rung, (line, _) in RUNGS["beside"].items()}
+LINES |= {rung: f"{LINES[OUR_RATES]} {line}" for rung, (line, _) in RUNGS["remedies"].items()}
 CLAIMED = 0.9  # of unseen pairs, where training shows both orders and fifteen labels
 FEWER = {
     "5 names": "more with fifteen labels than with five",
@@ -65,7 +77,7 @@ class LeftRight(SplitStudy):
         if self.split or self.base:
             raise UserError("--split and --recipe: rungs change the split here; leave them out, and choose --rungs")
         for rung in self.rungs:
-            choose("rung", rung, RUNGS)
+            choose("rung", rung, LINES)
         super().check_given(preset)
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
@@ -73,73 +85,70 @@ class LeftRight(SplitStudy):
         for seed in range(self.seeds):
             for rung in self.rungs:
                 for model in self.models:
-                    yield self.at(model, seed, **rung_fields(rung))._replace(labels={"rung": rung})
+                    yield self.arm(model, rung, seed)
+
+    def arm(self, model: str, rung: str, seed: int) -> Arm:
+        return row_arm(self, spec_of(model), LINES[rung], seed, {"rung": rung})
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield where the path breaks, a figure of unseen pairs, a table for each group of rungs, and the claims."""
-        from menagerie.studies.frame.claims import claims_section
-
         swaps = records.where(task="swap")
         levels = swaps.where(subset=UNSEEN_PAIRS).estimates(("model", "rung"))
         for model in self.models:
             yield Sentence(self.answer(title_of(model), {rung: its for (m, rung), its in levels.items() if m == model}))
         unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *REMEDIES), subset=UNSEEN_PAIRS)
         yield Bars("unseen-pairs", unseen, rows=("rung",), panels=("model",), dots=True, says=FIGURE_SAYS)
-        for name, rungs, title, text in TABLES:
-            if chosen := tuple(rung for rung in rungs if rung in self.rungs):
+        for name, (title, text) in TABLES.items():
+            if chosen := tuple(rung for rung in RUNGS[name] if rung in self.rungs):
                 yield Heading(title, text)
                 yield self.table(name, swaps, chosen)
-        yield from claims_section(self.verdicts(swaps), "points above 90 %, or above the other rung", CLAIMS)
+        verdicts = list(self.verdicts(swaps.where(subset=UNSEEN_PAIRS, model="clip")))
+        yield from claims_section(verdicts, "points above 90 %, or above the other rung", CLAIMS)
 
     def table(self, name: str, swaps: Records, rungs: tuple[str, ...]) -> Table:
         """Return a table of rungs: accuracy on orders that training shows, on other orders and on unseen pairs; what
         each rung changes; and how often a batch has the opposite caption."""
-        cells = {(m, rung): self.at(m, 0, **rung_fields(rung)).cell for m in self.models for rung in rungs}
-        beside = {
-            "changes": {key: RUNGS[key[1]].says for key in cells},
-            "opposite in the batch": {
-                k: f"{opposite_share(cell.data.recipe, cell.recipe):.1%}" for k, cell in cells.items()
-            },
-        }
+        cells = {(model, rung): self.arm(model, rung, 0).cell for model in self.models for rung in rungs}
+        shares = {key: f"{opposite_share(cell.data.recipe, cell.recipe):.1%}" for key, cell in cells.items()}
+        beside = {"changes": {key: SAYS[key[1]] for key in cells}, "opposite in the batch": shares}
         found = swaps.where(subset=tuple(TESTS), rung=rungs)
         return Table(name, found, ("model", "rung"), intervals=True, beside=beside, words={"subset": TESTS})
 
     def answer(self, model: str, levels: Mapping[str, "Estimate"]) -> str:
-        """Say at which rungs of the path the accuracy falls below `enough`, and at which it recovers."""
+        """Say at which rungs of the path a model is right in at least `enough`."""
         path = [rung for rung in PATH if rung in levels]
-        if not path:
-            return f"{model}: no rung of the path is finished yet."
-        learnt = {rung: levels[rung].value >= self.enough for rung in path}
-        said = {rung: f"“{rung}”, {100 * levels[rung].value:.1f} % [{levels[rung].bounds}]" for rung in path}
-        parts = [
-            f"recovers at {said[rung]}" if learnt[rung] else f"breaks at {said[rung]}, after {said[before]}"
-            for before, rung in pairwise(path)
-            if learnt[rung] != learnt[before]
-        ]
-        verb = "distinguishes" if learnt[path[0]] else "doesn't distinguish"
-        start = f"{model} {verb} left and right in unseen pairs at {said[path[0]]}"
-        stays = [f"stays so up to {said[path[-1]]}"] if len(path) > 1 else []
-        return "; it ".join([start, *(parts or stays)]) + "."
+        sides = [[rung for rung in path if (levels[rung].value >= self.enough) == learnt] for learnt in (True, False)]
+        right, wrong = (", ".join(f"“{rung}” {levels[rung]}" for rung in side) or "no finished rung" for side in sides)
+        return f"{model} is right in at least {self.enough:.0%} of unseen pairs (%) at {right}; in fewer at {wrong}."
 
-    def verdicts(self, swaps: Records) -> "list[Verdict]":
-        """Judge what the paper claims of CLIP: at least 0.9 on unseen pairs, and less with fewer labels or one order of
-        each pair."""
-        from menagerie.studies.frame.claims import make_verdict, points_above
-        from menagerie.studies.frame.estimate import compare_groups
+    def verdicts(self, unseen: Records) -> Iterator[Verdict]:
+        """Yield verdicts on what the paper claims of CLIP: at least 0.9 on unseen pairs, and less with fewer labels or
+        one order of each pair."""
+        from menagerie.studies.frame.estimate import group_gap
 
-        unseen = swaps.where(subset=UNSEEN_PAIRS)
-        points = {rung: unseen.where(model="clip", rung=rung).points for rung in (FIRST, *FEWER)}
-        if not len(points[FIRST]):
-            return []
-        level = unseen.where(model="clip", rung=FIRST).estimates(("model",))["clip",]
-        gaps = {rung: compare_groups(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
-        first = make_verdict(
-            f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", points_above(level, CLAIMED), 1
-        )
-        others = (
-            make_verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items()
-        )
-        return [first, *others]
+        points = {rung: unseen.where(rung=rung).points for rung in (FIRST, *FEWER)}
+        for level in unseen.where(rung=FIRST).estimates(("model",)).values():
+            above = points_above(level, CLAIMED)
+            yield make_verdict(f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", above, 1)
+            for rung, text in FEWER.items():
+                gap = group_gap(points[rung], points[FIRST]) if len(points[rung]) else None
+                yield make_verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gap, 1)
+
+
+@cache  # the page is drawn after every run
+def opposite_share(split: SpatialRecipe, training: Recipe) -> float:
+    """Return the expected share of images of pairs whose batch also has the opposite caption, with the same objects
+    exchanged; the recipe's false captions count too. Only that caption differs in the order alone."""
+    if "swap" in training.text_negatives:
+        return 1.0
+    world, counts = load_world(split.world), split.counts()
+    opposite = 2 * counts.swapped / (counts.train + counts.swapped)
+    if training.image_negatives:
+        return opposite
+    captions = (counts.train + counts.swapped) * len(world.textures) ** 2 * len(world.backgrounds)
+    singles = len(world.animals) * len(world.textures) * len(world.backgrounds) * len(split.single_slots)
+    lone = training.singles_share if training.singles_share is not None else singles / (singles + captions)
+    return opposite * (1 - (1 - 1 / captions) ** ((1 - lone) * training.batch - 1))
 
 
 FIGURE_SAYS = """Accuracy (%) on pairs that training never shows together: the path from one-dimensional images to ours,
@@ -148,11 +157,11 @@ PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) 
 with its two objects exchanged; chance is 50. A model that fails on the orders of training hasn't fitted them. “Opposite
 in the batch”: the share of images of pairs whose batch has the caption with the two objects exchanged. All other
 captions name other objects."""
-TABLES = (
-    ("path", PATH, "From their setting to ours", PATH_SAYS),
-    ("changes", BESIDE, "Changes of their setting", f"Each rung is “{FIRST}” with one change."),
-    ("remedies", REMEDIES, "Remedies", "Each rung is “our rates” with one change."),
-)
+TABLES = {
+    "path": ("From their setting to ours", PATH_SAYS),
+    "beside": ("Changes of their setting", f"Each rung is “{FIRST}” with one change."),
+    "remedies": ("Remedies", f"Each rung is “{OUR_RATES}” with one change."),
+}
 CLAIMS = """Yamamoto, Noguchi and Tanizawa (ICML 2026) train on images of ten positions as here, with towers of one
 layer. Sizes, steps and captions are ours: at this rung captions always name the left object first."""
 

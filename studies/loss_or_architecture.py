@@ -22,7 +22,7 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 what is finished.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -34,12 +34,25 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.models.registry import spec_of
-from menagerie.studies.compute import Compute, Setup, hardest_grid, hardest_place, split_of
+from menagerie.studies.compute import (
+    FLOPS,
+    STATES,
+    Compute,
+    Finished,
+    Key,
+    Setup,
+    cost_labels,
+    hardest_grid,
+    hardest_place,
+    runs_of,
+)
+from menagerie.studies.frame.adaptive import Course
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.costs import step_flops
+from menagerie.studies.frame.contrasts import contrasts, effect_parts, sign_of_effect
+from menagerie.studies.frame.costs import cost_in_labels, step_flops
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.command_line import scorer_options
@@ -161,12 +174,135 @@ class LossOrArchitecture(Compute):
     def rank(self, arm: Arm) -> tuple[int, int, int]:
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
 
-    def page(self, records: Records) -> Iterator[Part]:
-        from menagerie.studies.pages.loss_or_architecture import parts
+    def courses(self, records: Records) -> dict[Key, Course]:
+        return {(split, kind): self.course(records, split, kind) for split, kind in product(self.names, self.kinds)}
 
-        courses = {(split, kind): self.course(records, split, kind) for split, kind in product(self.names, self.kinds)}
-        judged = {split: split_of(self, split, 0).judged for split in self.names}
-        return parts(self, records, courses, judged)
+    def subject(self, arm: Arm) -> Kind | None:
+        """Return the combination of a run; None if a prior is subtracted, which isn't trained."""
+        return None if arm.labels["alpha"] else Kind(*(arm.labels[name] for name in Kind._fields))
+
+    @property
+    def levels(self) -> dict[str, tuple[str, str]]:
+        """The factors that vary, with their levels; empty unless all combinations of them are trained."""
+        named = {tuple(name.split("-")) for name in self.combinations}
+        found = [[level for level in both if any(level in its for its in named)] for both in LEVELS.values()]
+        whole = len(named) == len(list(product(*found)))
+        return {name: (its[0], its[1]) for name, its in zip(LEVELS, found, strict=True) if whole and len(its) == 2}
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """Yield the effects of loss, fusion and tokens, and the accuracy of all combinations, at equal images first."""
+        from menagerie.studies.analysis.words import one_line
+
+        courses = self.courses(records)
+        whole = self.finished_budgets(records, courses)
+        compared = self.compared(records, courses, whole)
+        if not compared.arms:
+            yield Paragraph("All combinations have yet to finish a common budget with all seeds.")
+            return
+        swaps, equal = compared.where(**self.unseen()), compared.where(compared=EQUAL, **self.unseen())
+        by, most = ("split", "negatives", "compared"), len(self.levels)
+        found = contrasts(swaps, self.levels, by, most) if most else {}
+        for (split, negatives, _), its in ((key, its) for key, its in found.items() if key[-1] == EQUAL):
+            said = [f"{self.effect_in_words(effect)} {one}" for effect, one in its.items() if sign_of_effect(one)]
+            of = f"{split} split, {negatives} negatives: clear effects on swaps of unseen pairs, in points"
+            yield Sentence(f"{of}: {', '.join(said) or 'none'}.")
+        yield from self.accuracy_figure(equal)
+        shown = runs_of(compared.where(lambda arm: arm.labels["compared"].startswith((EQUAL, PRIOR))).arms, records)
+        place = ("split", *LEVELS, "negatives", "alpha")
+        costs = {
+            tuple(arm.place[name] for name in place): (*cost_in_labels(arm).texts[:2], f"{result['parameters']:,}")
+            for arm, result in shown.results
+        }
+        beside = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
+        look: dict[str, Any] = {"intervals": True, "says": one_line(COMBINATIONS)}
+        unseen = shown.where(subset=self.unseen()["subset"], task=TASKS)
+        yield Table("combinations", unseen, place, ("task",), beside=beside, **look)
+        yield Table("tests", shown.where(task="swap"), place, intervals=True, says="Swaps of every test.")
+        if most:
+            yield Heading("Effects", one_line(EFFECTS))
+            yield from effect_parts("effects", found, by, self.effect_in_words)
+            image = contrasts(swaps.four_way_items("image"), self.levels, by, most)
+            says = "The same for the image score of four-way items, which a prior changes by rounding only."
+            yield from effect_parts("image-score", image, by, self.effect_in_words, says)
+        for name, (first, second) in self.levels.items():
+            rows = (*by, *(other for other in self.levels if other != name), name)
+            says = (
+                f"{second} above {first}, in points, all else as named. Where signs differ, the effect is their mean."
+            )
+            yield Table(f"{name}-alone", swaps, rows, ("task",), {name: first}, intervals=True, says=says)
+        yield from self.cost_parts(records, courses, whole, swaps)
+
+    def accuracy_figure(self, equal: Records) -> Iterator[Part]:
+        """Yield the figure of accuracy: of all combinations, or by the number of negatives if several are trained."""
+        if len(self.negatives) > 1:
+            look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
+            along = "negative texts, and images, of each pair"
+            yield Lines("negatives", equal.where(loss="contrastive"), along=along, says=FIGURE, **look)
+        else:
+            look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
+            yield Bars("accuracy", equal, says=FIGURE, **look)
+
+    def cost_parts(
+        self, records: Records, courses: Mapping[Key, Course], whole: Finished, swaps: Records
+    ) -> Iterator[Part]:
+        """Yield accuracy by operations, at as many operations as CLIP's, validation by budget, and training curves."""
+        every = runs_of([arm for budgets in whole.values() for arms in budgets.values() for arm in arms], records)
+        if len(self.budgets) > 1:
+            yield Heading("By operations")
+            look: dict[str, Any] = {"colour": "loss", "stroke": "fusion", "panels": ("split", "tokens", "negatives")}
+            curves = every.where(**self.unseen()).with_labels(cost_labels)
+            yield Lines("operations", curves, x="steps", at=FLOPS, log=True, level=self.bar, **look)
+        if self.equal_operations:
+            dear = swaps.where(lambda arm: arm.labels["compared"].startswith(OPERATIONS))
+            rows = ("split", *LEVELS, "negatives", "steps")
+            yield Table("equal-operations", dear, rows, ("compared",), intervals=True)
+        yield Heading("How they trained", "Budgets rise until validation stops rising.")
+        rows = ("split", *LEVELS, "negatives", "learning_rate")
+        outlooks = {
+            (split, *kind, its.chosen.learning_rate): STATES[its.outlook(self.rise)]
+            for (split, kind), its in courses.items()
+            if its.chosen
+        }
+        validation = every.where(subset="validation", task="swap")
+        yield Table("budgets", validation, rows, ("steps",), beside={"outcome": outlooks}, says="Validation (%).")
+        longest = [arm for budgets in whole.values() if budgets for arm in budgets[max(budgets)][:1]]
+        says = "The first seed, at the largest budget."
+        yield Curves("training", runs_of(longest, records), (*LEVELS, "negatives"), panels="split", says=says)
+
+    def effect_in_words(self, effect: Sequence[str]) -> str:
+        return " → ".join(self.levels[effect[0]]) if len(effect) == 1 else " × ".join(effect)
+
+    def compared(self, records: Records, courses: Mapping[Key, Course], whole: Finished) -> Records:
+        """Return the runs that are compared with one another, with the label `compared`, once for each comparison. Each
+        generative run is compared with contrastive ones of each number of negatives, and has that as its label."""
+        arms = []
+        for split, count in product(self.names, self.negatives):
+            its = {key: budgets for key, budgets in whole.items() if key[0] == split and key[1].negatives in (0, count)}
+            last = set.intersection(*(set(budgets) for (at, _), budgets in whole.items() if at == split))
+            for name, chosen in self.comparisons(records, courses, its, max(last)) if last else ():
+                label = {"compared": name, "negatives": count}
+                arms += [arm._replace(labels=arm.labels | label) for arm in chosen]
+        return replace(records, arms=tuple(arms))
+
+    def comparisons(
+        self, records: Records, courses: Mapping[Key, Course], whole: Finished, last: int
+    ) -> Iterator[tuple[str, list[Arm]]]:
+        """Yield what is compared on a split: runs of equally many images (the budget `last`), with priors subtracted,
+        of equally many operations, and at the best budget of each combination."""
+        equal = [arm for budgets in whole.values() for arm in budgets[last]]
+        yield EQUAL, equal
+        for alpha in filter(None, self.alphas):
+            twins = {arm.cell.trained_as.id: arm for arm, _ in records.results if arm.labels["alpha"] == alpha}
+            pairs = [twins.get(arm.cell.trained_as.id) if arm.labels["loss"] == "generative" else arm for arm in equal]
+            if twins and None not in pairs:
+                yield f"{PRIOR}, alpha {alpha:g}", [arm for arm in pairs if arm]
+        for budget in self.equal_operations:
+            steps = {key: self.steps_for(*key, courses[key].chosen, budget) for key in whole}
+            dear = [arm for key, budgets in whole.items() for arm in budgets.get(steps[key] or 0, ())]
+            yield f"{OPERATIONS} {budget} steps of CLIP", dear
+        if any(len(budgets) > 1 for budgets in whole.values()):
+            best = (budgets[self.best_budget(records, budgets)] for budgets in whole.values())
+            yield "each at its best budget", [arm for arms in best for arm in arms]
 
 
 @cache
@@ -198,6 +334,17 @@ def steps_for(study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, b
     return steps if enough else None
 
 
+COSTS = ("images", "TFLOP", "parameters")
+TASKS = ("swap", "text score", "image score", "group score", "replace animal", "replace texture")
+EQUAL, PRIOR, OPERATIONS = "equal images", "prior subtracted", "operations of"
+FIGURE = "Accuracy (%) on swaps of unseen pairs, after equally many images; chance is 50. Pale dots are single seeds."
+COMBINATIONS = """Unseen pairs, at the largest budget that all have finished, so after equally many images. Chance is 50
+% in swaps and replaced words, 25 in text and image score, 17 in group score. Alpha weights the prior of texts that is
+subtracted from a likelihood. It changes which text an image prefers, and the image score by rounding only."""
+EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
+the others. An interaction of two factors is half of the change of one's effect with the other, one of three factors a
+quarter. Prior subtracted: generative combinations score by likelihood minus prior, contrastive ones as always. Best
+budget: each combination at the budget that is best on validation."""
 PATCHES: dict[str, Any] = {"combinations": tuple(name for name in ALL if name.endswith("patches"))}
 PRESETS: dict[str, LossOrArchitecture] = {
     "smoke": LossOrArchitecture(

@@ -12,8 +12,8 @@ at one place of the binding grid. DINO with SPARO is left out, because nothing h
 Ends with `report.html` and its tables as CSV and LaTeX in `--out`. Run again, it skips what is finished.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -23,24 +23,36 @@ from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import RUNS, SHARE, Range, option
 from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.analysis.ablation_rows import ablation_spec, base_row, parse_line
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import place_line, title_of
 from menagerie.studies.frame.checks import check_rows
+from menagerie.studies.frame.claims import Verdict, claims_section, make_verdict, outcomes_sentence
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.records import read_cell_result
+from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Sentence, Table
+from menagerie.studies.frame.records import Records, read_cell_result
+from menagerie.studies.frame.row_groups import ablation_spec
+from menagerie.studies.frame.rows import (
+    BOTH,
+    base_row,
+    column_name,
+    explain_rows,
+    row_arm,
+    row_claims,
+    row_parts,
+    table_columns,
+)
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.data import FRACTIONS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from menagerie.studies.frame.measure import Measure
-    from menagerie.studies.frame.parts import Part
-    from menagerie.studies.frame.records import Records
 
 MODEL = "sparo"
 PartName = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
@@ -90,7 +102,7 @@ class SlotStudy(SplitStudy):
     @property
     def ladder(self) -> Mapping[str, str]:
         """The options of each row of table 6 except unchanged SPARO; empty unless `parts` has the ladder."""
-        return ablations_of(self.spec).rows if "ladder" in self.parts else {}
+        return ablations_of(self.spec).lines if "ladder" in self.parts else {}
 
     @property
     def sweeps(self) -> dict[str, Sequence[int]]:
@@ -110,14 +122,11 @@ class SlotStudy(SplitStudy):
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
         """Return the run of SPARO with the options of a row, or of another model, for which `row` is only the label."""
-        values = parse_line(self.spec, self.lines[row]) if model == MODEL else {}
-        varied = {name: value for name, value in values.items() if row == f"{name}={value}"}
-        if self.split:
-            arm = self.of_file(model, seed, next(iter(self.files)), **values)
-        else:
-            arm = self.at(model, seed, **{name: getattr(self, name)[0] for name in FRACTIONS}, **values)
-        table = next(map(self.swept.get, varied), "rows of table 6, models")
-        return arm._replace(labels={"row": row, "table": table} | varied)
+        line = self.lines[row] if model == MODEL else ""
+        field, _, value = line.partition("=") if line == row else ("", "", "")
+        labels = {"row": row, "table": self.swept.get(field, "rows of table 6, models")}
+        varied = {field: int(value)} if field in self.swept else {}
+        return row_arm(self, spec_of(model), line, seed, labels | varied)
 
     @cached_property
     def arms(self) -> list[Arm]:
@@ -128,7 +137,7 @@ class SlotStudy(SplitStudy):
     def plan(self, known: KnownResults) -> Sequence[Arm]:
         return self.arms
 
-    def measures(self, arm: Arm, records: "Records") -> dict[str, int]:
+    def measures(self, arm: Arm, records: Records) -> dict[str, int]:
         return {"parameters": result["parameters"]} if (result := read_cell_result(records.folder(arm))) else {}
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
@@ -165,15 +174,124 @@ class SlotStudy(SplitStudy):
     def notes(self) -> dict[str, str]:
         return {"trained on": place_line(self, self.arm(MODEL, self.unchanged, 0).cell.axes)} | super().notes()
 
-    def page(self, records: "Records") -> "Iterable[Part]":
-        from menagerie.studies.pages.sparo import SlotPage
+    def page(self, records: Records) -> Iterator[Part]:
+        """Yield the claims of the paper, figures of number and width of slots, table 6, and the other parts."""
+        from menagerie.studies.analysis.words import one_line
+        from menagerie.studies.measures.embeddings import selection_table
+        from menagerie.studies.measures.masks import mask_table
 
-        return SlotPage(self, records).parts()
+        shown, verdicts = self.shown(records), list(self.verdicts(records))
+        if verdicts:
+            yield Sentence(outcomes_sentence(verdicts))
+        yield from self.sweep_figures(shown)
+        yield Paragraph(one_line(ABOUT))
+        if self.ladder:
+            yield Heading("From attentional pooling to SPARO (table 6)")
+            yield Facts(explain_rows(self.spec, self.ladder))
+            yield from row_parts("ladder", shown.where(row=(self.unchanged, *self.ladder)), self.unchanged, "")
+        if any(self.sweeps.values()):
+            yield Heading("Number and width of slots (figure 3)")
+            yield (table := self.sweep_table(shown))
+            says = f"Percentage points above {self.unchanged} on the same records, with the interval."
+            yield replace(table, name="sweep-differences", against={"row": self.unchanged}, beside={}, says=says)
+        if (points := self.selections(records)) is not None and len(points):
+            yield Heading("Slots chosen after the fact (table 4)")
+            yield selection_table(points)
+        if masks := self.masks(records):
+            yield Heading("Masks trained on one task (table 5)")
+            yield mask_table(masks)
+        yield from claims_section(verdicts, "difference, points", one_line(CLAIMS))
+        yield from self.pictures(records.where(row=self.unchanged))
+        once = tuple({arm.id: arm for arm in reversed(records.arms)}.values())[::-1]
+        yield Curves("training", replace(records, arms=once), ("row",), panels="table", says=one_line(TRAINED))
 
-    def export(self, records: "Records") -> None:
-        from menagerie.studies.pages.sparo import SlotPage
+    def shown(self, records: Records) -> Records:
+        return records.where(test=table_columns(records.arms[0].cell.data))
 
-        SlotPage(self, records).export()
+    def sweep_figures(self, shown: Records) -> Iterator[Part]:
+        """Yield accuracy by number and width of slots, and by the number of parameters that grows with them."""
+        others = [title_of(model) for model in self.models if model != MODEL]
+        beside = shown.where(row=tuple(others)) if others else None
+        for field, values in self.sweeps.items():
+            swept = shown.where(lambda arm, field=field: field in arm.labels)
+            if values and swept.results:
+                look: dict[str, Any] = {"x": field, "panels": BOTH, "log": True}
+                says = f"Accuracy by {self.swept[field]} (`--sparo.{field}`). Dashed lines: the other models."
+                yield Lines(f"sweep-{field}", swept, beside=beside, says=says, **look)
+                yield Lines(f"parameters-{field}", swept, at="parameters", says="The same by parameters.", **look)
+
+    def sweep_table(self, shown: Records) -> Table:
+        """Return a table with SPARO as it is, each value of a sweep, and the other models."""
+        words = {
+            f"{name}={its}": f"{self.swept[name]}: {its}" for name, values in self.sweeps.items() for its in values
+        }
+        others = [title_of(model) for model in self.models if model != MODEL]
+        rows = shown.where(row=(self.unchanged, *words, *others))
+        counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in rows.results}
+        beside, words = {"parameters": counts}, {"row": words}
+        return Table("sweeps", rows, ("row",), BOTH, beside=beside, words=words, says="Accuracy in percent.")
+
+    def pictures(self, base: Records) -> Iterator[Part]:
+        """Yield what slots of the first finished run attend to."""
+        if base.results and "pictures" in self.parts:
+            from menagerie.studies.analysis.words import one_line
+            from menagerie.studies.measures.slot_pictures import SlotPictures
+
+            arm, _ = base.results[0]
+            yield Heading("What slots attend to (figure 4)")
+            yield SlotPictures(
+                "slots", arm.cell, base.folder(arm), arm.file, says=one_line(PICTURES), scenes=self.scenes
+            )
+
+    def selections(self, records: Records) -> "pd.DataFrame | None":
+        """Return the items of table 4; None if the study hasn't that part."""
+        from menagerie.studies.measures.embeddings import Selection, selection_points
+
+        there = "selection" in self.parts
+        return selection_points(self.rows_of(records, Selection, self.unchanged)) if there else None
+
+    def masks(self, records: Records) -> "dict[Any, pd.DataFrame]":
+        """Return the masks of table 5, of all models that have finished."""
+        from menagerie.studies.measures.masks import Masks, masks_in
+
+        rows = {model: self.unchanged if model == MODEL else title_of(model) for model in self.models}
+        names = rows.items() if "masks" in self.parts else ()
+        found = (masks_in(model, self.rows_of(records, Masks, row), self.mask_tasks) for model, row in names)
+        return {place: items for masks in found for place, items in masks.items()}
+
+    def rows_of(self, records: Records, kind: "type[Measure]", row: str) -> "pd.DataFrame":
+        """Return the rows of the measure of this class, for the finished runs of a row."""
+        its = records.where(row=row)
+        return its.rows_of(next(one for one in self.measurements(its.arms[0]) if isinstance(one, kind)))
+
+    def verdicts(self, records: Records) -> Iterator[Verdict]:
+        """Yield the verdicts on the claims of all parts of the study."""
+        from menagerie.studies.measures.embeddings import selection_verdicts
+        from menagerie.studies.measures.masks import mask_verdicts
+
+        if (points := self.selections(records)) is not None:
+            yield from selection_verdicts(points)
+        if "masks" in self.parts:
+            yield from mask_verdicts(self.masks(records), self.mask_tasks[0])
+        if self.ladder:
+            yield from row_claims(self.spec, self.kind, records)
+        yield from self.sweep_verdicts(records)
+
+    def sweep_verdicts(self, records: Records) -> Iterator[Verdict]:
+        """Yield verdicts on the claims of figure 3: the last of some values of a field against the first."""
+        counts, widths = (sorted(self.sweeps.get(name, ())) for name in self.swept)
+        middle = len(widths) // 2
+        for claim, field, values, sign in (
+            ("Accuracy rises with the number of slots", "slots", counts, 1),
+            ("Accuracy rises with the width of slots", "dim", widths[: middle + 1] * (len(widths) > 2), 1),
+            ("... and falls again", "dim", widths[middle:] * (len(widths) > 2), -1),
+        ):
+            if len(values) > 1:
+                first, last = f"{field}={values[0]}", f"{field}={values[-1]}"
+                found = self.shown(records).estimates(("row",), {"row": first}).get((last,))
+                tests = ", ".join(column_name(*test) for test in table_columns(records.arms[0].cell.data))
+                row = f"{self.swept[field]}: {values[-1]} − {values[0]}"
+                yield make_verdict(f"{claim} (figure 3)", row, tests, found, sign)
 
 
 def check_masks(cells: Sequence[Cell]) -> None:
@@ -183,6 +301,17 @@ def check_masks(cells: Sequence[Cell]) -> None:
     for cell in cells:
         check_vectors(cell.model, cell.towers, cell.options)
 
+
+ABOUT = """SPARO (Vani et al. 2024) reads images and texts into slots: each slot is a part of a vector, and attends to
+patches or words by itself; the score of an image and a text is the mean of their slots' cosines. This page has its
+tables 4 to 6 and figures 3 and 4, on our tests. Every choice is made on validation. DINO with SPARO is left out,
+because nothing here trains on images without texts."""
+CLAIMS = """Differences are in percentage points of accuracy: what a claim is about minus what it is compared with; for
+numbers and widths of slots the later minus the earlier. The paper's numbers are of other data and other tasks."""
+PICTURES = """The slots that attend most sharply to words, among those whose image and text agree, chosen on validation.
+Over each image the attention to each patch, below it that to each word of the caption (%). Where a slot attends doesn't
+say what it reads there."""
+TRAINED = """A column for each table. Rows with different losses can't be compared."""
 
 PRESETS: dict[str, SlotStudy] = {
     "smoke": SlotStudy(

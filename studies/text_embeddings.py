@@ -11,8 +11,7 @@ change, or OC-CLIP, which is the upper row. All have the same steps and images, 
 Rows by name are in studies/analysis/ablations.toml; a row of your own is a line of configuration. Measured are swaps on
 unseen pairs, and how much information image embedding, text embedding and score have on exactly one bit: which animal
 has which texture, or on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with
-`report.html`, `remedies.csv`, `bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is
-finished."""
+`report.html`, `results.csv`, `remedies.csv` and `bits.csv` in `--out`. Run again, it skips what is finished."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +25,10 @@ from menagerie.envs.core.validation import SHARE, Range
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import AblationStudy
-from menagerie.studies.analysis.ablation_rows import base_row, explain_rows
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.parts import Bars, Chart, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
+from menagerie.studies.frame.rows import base_row, explain_rows, table_columns
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
@@ -123,7 +122,6 @@ class TextEmbeddings(AblationStudy):
 
     def tests(self, split: str, records: "Records") -> "Records":
         """Return the swaps of unseen pairs of a split."""
-        from menagerie.studies.frame.claims import table_columns
         from menagerie.studies.measures.lead_shares import unseen_swaps
 
         data = next(arm.cell.data for arm in self.arms if arm.labels["split"] == split)
@@ -148,7 +146,7 @@ class TextEmbeddings(AblationStudy):
         yield Heading("What embeddings hold")
         for split, (_, its) in found.items():
             yield self.held(split, records, {one.row: one for one in its})
-        if explained := explain_rows(self.spec, [arm.labels["row"] for arm in self.arms]):
+        if explained := explain_rows(self.spec, self.lines):
             yield Heading("What is changed")
             yield Facts(explained)
         for split in splits:
@@ -180,7 +178,6 @@ class TextEmbeddings(AblationStudy):
         from menagerie.studies.measures.lead_shares import remedies
         from menagerie.studies.measures.measured import write_rows
 
-        super().export(records)
         splits, rows = [split for split in self.bits if records.where(split=split).results], []
         for split in splits:
             for its in remedies(self.tests(split, records), base_row(self.spec), self.upper)[1]:

@@ -1,37 +1,52 @@
-"""Effects in two-level factorial designs: estimates from records, and their figure."""
+"""Two-level factorial designs: which level of each factor a run has, and effects of factors, estimated from records.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+For up to four factors, all combinations are run. For five or more it is half of them, those in which the product of all
+signs is 1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): of resolution V with five factors and VI
+with six. So no main effect shares its contrast with another one or with a pair, and no pair with another pair. With k
+factors, an effect of j of them can't be separated from the interaction of the k - j others.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.analysis.factorial import Effect, design, effects
 from menagerie.studies.frame.arm import as_column
-from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import judge_difference
-from menagerie.studies.frame.estimate import KEY, Estimate, estimate
-from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.parts import Chart, Part, Rows
+from menagerie.studies.frame.records import TESTS, Records
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from menagerie.studies.frame.estimate import Estimate
 
+ALL = 4  # factors of which all combinations are run
+Signs = tuple[int, ...]
+"""The level of each factor: -1 for the first, 1 for the second."""
+Effect = tuple[str, ...]
+"""The factors of an effect: one for a main effect, two for the interaction of a pair, more for higher interactions."""
 Levels = Mapping[str, tuple[Any, Any]]
 """The two values of each factor, by the label that runs have for it."""
-Found = Mapping[str, Mapping[Effect, Estimate]]
-"""The effects for each model, or for each value of another label."""
+Found = Mapping[tuple[Any, ...], Mapping[Effect, "Estimate"]]
+"""The effects for each combination of some labels, such as each model."""
 
 
-def finished_seeds(records: Records, value: Any, runs: int, by: str = "model") -> list[int]:
-    """List the seeds for which all runs of the design are finished, for a model or a value of another label."""
-    seeds = [arm.cell.seed for arm, _ in records.results if arm.place[by] == value]
-    return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
+def design(factors: int) -> list[Signs]:
+    """Return the signs of each run of a design of at least one factor."""
+    if factors <= ALL:
+        return list(product((-1, 1), repeat=factors))
+    return [(*signs, prod(signs)) for signs in product((-1, 1), repeat=factors - 1)]
 
 
-def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2) -> dict[Any, dict[Effect, Estimate]]:
-    """Estimate every effect of up to `most` factors on the records of one test, for each model (or value of the label
-    `by`). Only seeds for which all runs are finished count.
+def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
+    """Yield the main effect of each factor, then the interactions of two factors, up to those of `most`."""
+    for size in range(1, most + 1):
+        yield from combinations(factors, size)
+
+
+def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), most: int = 2) -> Found:
+    """Estimate every effect of up to `most` factors on the records of one test, for each combination of the labels
+    `by`. Only seeds for which all runs are finished count.
 
     An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others. For
     a pair of factors this is half the difference between one factor's effect at the other's second level and at its
@@ -39,64 +54,64 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
     mean of these, with the interval of paired differences. Raises `UserError` if runs were tested by different
     records.
     """
+    from menagerie.studies.frame.estimate import KEY, estimate
+
     runs, points, found = len(design(len(levels))), records.points, {}
-    for value in records.labels(by) if len(points) else ():
-        part = points[(points[by] == value) & points["seed"].isin(finished_seeds(records, value, runs, by))]
-        if not len(part):
-            continue
+    for key, part in points.groupby(list(by), sort=False) if len(points) else ():
+        seeds = finished_seeds(records, dict(zip(by, key, strict=True)), runs)
+        part = part[part["seed"].isin(seeds)]
         signs = {name: part[name].eq(as_column(both[1])) * 2 - 1 for name, both in levels.items()}
-        for effect in effects(tuple(levels), most):
+        for effect in effects(tuple(levels), most) if len(part) else ():
             signed = part.assign(value=part["value"] * prod(signs[name] for name in effect))
             sums = signed.groupby([*KEY, "animals"], sort=False)["value"].agg(["sum", "size"])
             if not sums["size"].eq(runs).all():
-                raise UserError(f"{records.out}: runs of {value} were tested by different records: no effect is known")
+                raise UserError(f"{records.out}: runs of {key} were tested by different records: no effect is known")
             its = sums["sum"].mul(2 / runs).rename("value").reset_index()
-            found.setdefault(value, {})[effect] = estimate(its, signed=True)
+            found.setdefault(key, {})[effect] = estimate(its, signed=True)
     return found
 
 
-def sign_of_effect(its: Estimate | None) -> int:
+def finished_seeds(records: Records, labels: Mapping[str, Any], runs: int) -> list[int]:
+    """List the seeds for which all runs of the design with these labels are finished."""
+    labels = {name: value for name, value in labels.items() if name not in TESTS}
+    seeds = [arm.cell.seed for arm, _ in records.results if labels.items() <= arm.place.items()]
+    return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
+
+
+def sign_of_effect(its: "Estimate | None") -> int:
     """1 for an effect whose interval is above 0, -1 for one whose interval is below, else 0."""
     return {"confirmed": 1, "contradicted": -1}.get(judge_difference(its, 1), 0)
 
 
-@dataclass(frozen=True)
-class Effects(OwnFigure):
-    """Every effect as a dot with its interval, main effects above pairs; a panel for each key of `found`. Effects whose
-    sign isn't certain (`sign_of_effect`) are grey."""
+def effect_parts(
+    name: str, found: Found, by: Sequence[str], words: Callable[[Effect], str], says: str = ""
+) -> Iterator[Part]:
+    """Yield a figure of all effects, with a panel for each combination of the labels `by`, and the same as a table.
+    Effects whose sign isn't certain (`sign_of_effect`) are grey."""
+    if not found:
+        return
+    import altair as alt
+    import pandas as pd
 
-    found: Found
-    words: Mapping[Effect, str]
-    """What each effect is called, from top to bottom."""
-    title: Callable[[Any], str] = field(default=title_of, kw_only=True)
-    """What a panel is called."""
-
-    def numbers(self) -> list[dict[str, Any]]:
-        return [
-            {"model": model, "effect": self.words[effect], **its._asdict()}
-            for model, of_model in self.found.items()
-            for effect, its in of_model.items()
-        ]
-
-    def figure(self) -> "Figure | None":
-        if not self.found:
-            return None
-        from menagerie.studies.frame.bars import NAMES, ROW, draw_dot
-        from menagerie.studies.frame.figures import panel_axes, style_axes
-        from menagerie.studies.report.figures import COLOURS
-
-        size = (3.4, ROW * len(self.words) + 0.75)
-        figure, axes = panel_axes(len(self.found), size, NAMES, sharex=True, sharey=True)
-        for axis, (model, of_model) in zip(axes, self.found.items(), strict=True):
-            axis.set_title(self.title(model), fontsize=9, parse_math=False)
-            style_axes(axis)
-            axis.axvline(0, color="0.4", linewidth=1)
-            axis.axhline(sum(len(effect) == 1 for effect in self.words) - 0.5, color="0.8", linewidth=1)
-            for row, effect in enumerate(self.words):
-                draw_dot(
-                    axis, of_model[effect], float(row), COLOURS[0] if sign_of_effect(of_model[effect]) else "0.6", ()
-                )
-        axes[0].set_yticks(range(len(self.words)), list(self.words.values()), parse_math=False)
-        axes[0].set_ylim(len(self.words) - 0.4, -0.6)
-        figure.supxlabel("effect in percentage points", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
-        return figure
+    rows = [(key, effect, its) for key, of_key in found.items() for effect, its in of_key.items()]
+    frame = pd.DataFrame(
+        {
+            **dict(zip(by, map(str, key), strict=True)),
+            **{"panel": ", ".join(map(str, key)), "effect": words(effect), "clear": bool(sign_of_effect(its))},
+            **{side: 100 * getattr(its, side) for side in ("value", "low", "high")},
+        }
+        for key, effect, its in rows
+    )
+    base = alt.Chart().encode(y=alt.Y("effect:N", sort=None, title=None))
+    colour = alt.condition("datum.clear", alt.value("#4477aa"), alt.value("#999999"))
+    dots = base.mark_circle(size=50).encode(alt.X("value:Q", title="effect in percentage points"), color=colour)
+    lines = base.mark_rule().encode(alt.X("low:Q"), alt.X2("high:Q"), color=colour)
+    zero = alt.Chart().mark_rule(color="#666666").encode(x=alt.datum(0))
+    chart = (
+        alt.layer(zero, lines, dots, data=frame)
+        .properties(width=180)
+        .facet(alt.Facet("panel:N", title=None), columns=3)
+    )
+    yield Chart(name, chart, says=says)
+    texts = [(*map(str, key), words(effect), str(its), str(its.seeds)) for key, effect, its in rows]
+    yield Rows(name, (*by, "effect", "points", "seeds"), texts)

@@ -10,13 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.split_file import read_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.evaluation.attention_maps import enlarge
 from menagerie.models.scorer import Scorer
@@ -25,10 +21,9 @@ from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.report.figures import bar_above
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 
-SLOTS = range(3)  # that are drawn
-DARK = 0.55  # share of attention from which on a word is written in white
-LETTERS = 34  # in a line below a picture
-WORDS = LinearSegmentedColormap.from_list("words", ["white", (0.0, 0.35, 0.7)])
+MOST = 200  # scenes by which slots are chosen
+AGREE = 0.75  # least cosine between a slot's image and text, as in the paper; ignored if no slot has it
+SMALLEST = 1e-6  # end of the scale of maps, if a slot attends to no patch
 
 
 class SlotAttention(NamedTuple):
@@ -73,63 +68,43 @@ def words_and_shares(
     return words, np.stack(shares, 1)
 
 
+def choose_slots(scenes: SlotAttention, most: int = 3) -> list[int]:
+    """Return up to `most` slots with the sharpest attention to texts (the mean over scenes of the largest share of a
+    word), the sharpest first, among those whose image and text agree; among all if none agrees."""
+    sharpness = np.mean([words.max(1) for words in scenes.shares], 0)
+    agree = scenes.cosines.mean(0) >= AGREE
+    order = np.argsort(-sharpness, kind="stable").tolist()
+    return [slot for slot in order if agree[slot] or not agree.any()][:most]
+
+
 def spread_evenly(count: int, most: int) -> list[int]:
     """Choose up to `most` numbers below `count`, evenly spread."""
     return sorted({count * (2 * k + 1) // (2 * most) for k in range(min(most, count))} if count else set())
 
 
 def slot_sheet(scenes: SlotAttention, slots: Sequence[int]) -> Figure:
-    """Draw a column for each scene: its image, and below it, for each slot, the image under the slot's map and the
-    caption's words. All maps share a scale, and so do all words."""
-    columns, lines = len(scenes.images), max(len(break_lines(words)) for words in scenes.words)
-    figure = Figure((2.3 * columns + 0.5, 2.1 + (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
-    heights = [1.0, *([1.0, 0.12 * lines] * len(slots))]
+    """Draw a column for each scene: its image, and below it, for each slot, the image under the slot's map and a bar
+    for each word's share of the attention. All maps share a scale."""
+    columns, most = len(scenes.images), float(scenes.maps[:, list(slots)].max())
+    figure = Figure((2.3 * columns + 0.5, 2.1 + 3.4 * len(slots)), layout="constrained")
+    heights = [1.0, *([1.0, 0.5] * len(slots))]
     axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
-    most = max(float(scenes.maps[:, slots].max()), 1e-6)
-    for column, (axis, image) in enumerate(zip(axes[0], scenes.images, strict=True)):
-        axis.imshow(image)
-        axis.axis("off")
-        axis.set_title(f"image {column + 1}", fontsize=8)
-    for number, slot in enumerate(slots):
-        for column in range(columns):
+    for column, image in enumerate(scenes.images):
+        axes[0, column].imshow(image)
+        axes[0, column].set_title(f"image {column + 1}", fontsize=8)
+        for number, slot in enumerate(slots):
             above, below = axes[2 * number + 1, column], axes[2 * number + 2, column]
-            above.imshow(scenes.images[column].mean(-1), cmap="gray", vmin=0, vmax=255)
-            shown = above.imshow(scenes.maps[column, slot], cmap="inferno", alpha=0.7, vmin=0, vmax=most)
-            above.axis("off")
-            draw_words(below, scenes.words[column], scenes.shares[column][slot], lines)
-            above.set_title(f"slot {slot}: cosine {scenes.cosines[column, slot]:.2f}", fontsize=8)
-    bar_above(figure, ScalarMappable(Normalize(0, 100), WORDS), axes, "share of a word (%)", width=1.8)
+            above.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
+            shown = above.imshow(scenes.maps[column, slot], cmap="inferno", alpha=0.7, vmin=0, vmax=max(most, SMALLEST))
+            above.set_title(f"slot {slot}, cosine {scenes.cosines[column, slot]:.2f}", fontsize=8)
+            shares = 100 * scenes.shares[column][slot]
+            below.bar(range(len(shares)), shares)
+            below.set_xticks(range(len(shares)), scenes.words[column], rotation=90, fontsize=7, parse_math=False)
+            below.set_ylim(0, 100)
+        for axis in axes[[0, *range(1, len(heights), 2)], column]:
+            axis.axis("off")
     bar_above(figure, shown, axes, "share of a patch, 1: the mean over all patches", width=1.8)
     return figure
-
-
-def break_lines(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
-    """Break words into lines of up to `width` letters, and return the indices of each line's words."""
-    lines, length = [[]], 0
-    for k, word in enumerate(words):
-        if lines[-1] and length + len(word) > width:
-            lines.append([])
-            length = 0
-        lines[-1].append(k)
-        length += len(word) + 1
-    return lines
-
-
-def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " words"], lines: int) -> None:
-    """Draw a caption, each word as dark as its share of the attention."""
-    axis.axis("off")
-    for row, line in enumerate(break_lines(words)):
-        place = 0.0
-        for k in line:
-            share = float(np.clip(shares[k], 0, 1))
-            axis.text(
-                *(place, 1 - (row + 0.5) / lines, words[k]),
-                **{"transform": axis.transAxes, "fontsize": 7, "family": "monospace", "va": "center"},
-                color="white" if share > DARK else "black",
-                bbox={"facecolor": WORDS(share), "edgecolor": "none", "pad": 1.0},
-                parse_math=False,
-            )
-            place += (len(words[k]) + 1) / (LETTERS + 1)
 
 
 @dataclass(frozen=True)
@@ -144,13 +119,16 @@ class SlotPictures(OwnFigure):
     scenes: int = field(default=4, kw_only=True)
 
     def figure(self) -> Figure:
-        """Draw the first slots, which are as good as any, on scenes of the first test that has any."""
-        return slot_sheet(load_slots(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes), SLOTS)
+        """Draw the slots that are chosen on validation, on scenes of the first test that has any."""
+        return slot_sheet(*load_slots(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes))
 
 
 @lru_cache(maxsize=2)  # what is finished doesn't change, and pages are written anew after every run
-def load_slots(model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int) -> SlotAttention:
-    """Return the attention of all slots in some scenes of a test."""
-    scorer, split = load_checkpoint(folder / CHECKPOINT, model), read_split(file)
-    test = next(data for data in (SplitDataset(split, name) for name in tests) if len(data))
-    return attention_of(scorer, test, spread_evenly(len(test), scenes))
+def load_slots(
+    model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int
+) -> tuple[SlotAttention, list[int]]:
+    """Return the attention of all slots in some scenes of a test, and the slots that are chosen on validation."""
+    scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
+    test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
+    ranked = attention_of(scorer, validation, spread_evenly(len(validation), MOST))
+    return attention_of(scorer, test, spread_evenly(len(test), scenes)), choose_slots(ranked)

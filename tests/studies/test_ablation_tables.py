@@ -5,61 +5,63 @@ from dataclasses import replace
 import pytest
 
 from menagerie.studies.ablations import PRESETS
-from menagerie.studies.analysis.tables import DASH, WAITING
-from menagerie.studies.frame.claims import lowest_by_task
+from menagerie.studies.analysis.tables import WAITING
 from menagerie.studies.frame.layout import Sheet
+from menagerie.studies.frame.parts import HeatMap, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.ablations import export_ablations, parts, sections_of
 from tests.studies.stored import stored_run
 
 ATTENTION, TOKENS = "regular attention", "default_tokens=2"
 
 
-@pytest.fixture(scope="module")
-def section(tmp_path_factory):
-    """The binding split: OC-CLIP is right more often than with regular attention; a third row isn't finished."""
-    study = replace(PRESETS["smoke"], rows=(ATTENTION, TOKENS), splits=("binding",), seeds=3).fill_in()
-    out = tmp_path_factory.mktemp("ablated")
+def stored(out, rows, skills, split="binding"):
+    """The page of a study of one split, in which each row is as accurate as its skill; others aren't
+    finished."""
+    study = replace(PRESETS["smoke"], rows=rows, splits=(split,), seeds=3).fill_in()
     for arm in study.arms:
-        if (row := arm.labels["row"]) != TOKENS:
-            skill = 0.2 if row == ATTENTION else 0.9
-            stored_run(out, arm.cell.model, arm.cell.seed, dict(arm.labels), skill, name=arm.id)
-    return sections_of(study, Records(tuple(study.arms), out))["binding"]
+        if (row := arm.labels["row"]) in skills:
+            stored_run(
+                out, arm.cell.model, arm.cell.seed, dict(arm.labels), skills[row], name=arm.id, tests=arm.cell.tests
+            )
+    return list(study.page(Records(tuple(study.arms), out)))
 
 
-def test_a_lower_row_confirms_the_papers_claim(section):
-    (verdict,) = section.verdicts()
-    assert (verdict.row, verdict.outcome) == (ATTENTION, "confirmed")
-    assert section.differences.keys() == {ATTENTION}
-    assert section.differences[ATTENTION].high < 0
-    assert "1 of 1 rows are lower than OC-CLIP by more than chance and 0 higher" in section.finding()
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """OC-CLIP is right more often than with regular attention; a third row isn't finished."""
+    return stored(tmp_path_factory.mktemp("ablated"), (ATTENTION, TOKENS), {"OC-CLIP": 0.9, ATTENTION: 0.2})
 
 
-def test_unfinished_rows_and_rows_without_a_comparison_have_different_marks(section):
-    rows = {row[0]: row[1:] for row in Sheet(section.table()).frame.to_numpy().tolist()}
-    assert rows["OC-CLIP"][-1] == DASH
-    assert set(rows[TOKENS]) == {WAITING}
-    assert rows[ATTENTION][-1] == str(section.differences[ATTENTION])
-    assert (section.missing(TOKENS), section.missing("joint relation")) == (WAITING, DASH)
+def test_a_lower_row_confirms_the_papers_claim(parts):
+    (claims,) = (part for part in parts if isinstance(part, Rows))
+    ((_, row, tests, outcome, _, difference),) = claims.rows
+    assert (row, outcome) == (ATTENTION, "confirmed")
+    assert tests == "binding: seen pairs, unseen pairs, unseen pairs: replace texture"
+    assert difference.startswith("-")
+    said = [part.text for part in parts if isinstance(part, Sentence)]
+    assert any("1 of 1 rows are lower than OC-CLIP by more than chance and 0 higher" in text for text in said)
 
 
-def test_each_task_has_the_accuracy_of_its_worst_test(section):
-    table = lowest_by_task("tasks", section.records, (*section.differences, "OC-CLIP", TOKENS))
-    rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
-    scores = section.records.scores
-    own = scores[(scores.row == ATTENTION) & scores.subset.isin(("seen_pairs", "unseen_pairs"))]
-    for task in ("swap", "replace animal", "text score"):
-        lowest = own[own.task == task].groupby("subset").accuracy.mean().min()
-        assert rows[ATTENTION][task] == f"{100 * lowest:.1f}"
-    # 45 % of four-way items, where chance is 25 %, are less of the way to 100 % than 90 % of swaps.
-    assert "text score 45.0" in rows["OC-CLIP"]["lowest of all"]
-    assert set(list(rows[TOKENS].values())[1:]) == {WAITING}
+def test_rows_are_compared_with_the_unchanged_model_and_unfinished_ones_are_marked(parts):
+    accuracy, differences = (
+        Sheet(next(part for part in parts if getattr(part, "name", "") == f"{name}-binding")).frame.set_index("row")
+        for name in ("accuracy", "differences")
+    )
+    assert {*accuracy.index} == {"OC-CLIP", ATTENTION, TOKENS}
+    assert {*differences.index} == {f"{row} − OC-CLIP" for row in (ATTENTION, TOKENS)}
+    for table in (accuracy.loc[TOKENS], differences.loc[f"{TOKENS} − OC-CLIP"]):
+        assert {*table} == {WAITING}
+    assert all(text.startswith("-") for text in differences.loc[f"{ATTENTION} − OC-CLIP"])
 
 
-def test_the_page_has_all_parts_while_runs_are_missing(section):
-    names = [part.name for part in parts(section.study, section.every) if hasattr(part, "name")]
-    assert names == ["binding", "claims", "accuracy-binding", "tasks-binding", "training"]
-    export_ablations(section.study, section.every)
-    lines = (section.every.out / "ablations.csv").read_text().splitlines()
-    assert {line.split(",")[1] for line in lines[1:]} == {"OC-CLIP", ATTENTION}
-    assert (section.every.out / "ablations.tex").exists()
+def test_options_that_are_varied_together_have_a_heat_map(tmp_path, monkeypatch):
+    monkeypatch.setattr("menagerie.studies.ablations.weight_ratio", lambda *_: None)  # of weights that aren't there
+    sides = {row: 0.5 for row in ("dim=4", "relation_dim=4", "dim=4 relation_dim=4")}
+    skills = sides | {"OC-CLIP": 0.5}
+    maps = [its for its in stored(tmp_path / "a", tuple(sides), skills, "spatial") if isinstance(its, HeatMap)]
+    assert [(its.x, its.y) for its in maps] == [("relation_dim", "dim")]
+    assert {(arm.labels["dim"], arm.labels["relation_dim"]) for arm in maps[0].records.arms} >= {(4, 4)}
+    assert len({(arm.labels["dim"], arm.labels["relation_dim"]) for arm in maps[0].records.arms}) == 4
+    for rows, split in ((tuple(sides)[:2], "spatial"), (tuple(sides), "binding")):
+        fewer = stored(tmp_path / f"of {split}", rows, skills, split)
+        assert not [its for its in fewer if isinstance(its, HeatMap)], "not all combinations are trained"

@@ -19,13 +19,12 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS as GRIDS
-from menagerie.studies.compute import PRESETS, Compute
+from menagerie.studies.compute import PRESETS, Compute, budget_outcome
 from menagerie.studies.frame.adaptive import Course, InventedResults, all_arms, has_stopped
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.costs import run_flops, step_flops
+from menagerie.studies.frame.costs import UNKNOWN, run_flops, step_flops
 from menagerie.studies.frame.dry_run import count_steps
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.pages.compute import DASH, BudgetLine, BudgetResult, budget_outcome
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.shared import SharedSteps, trunk_key
@@ -250,22 +249,22 @@ OUTCOMES = [
     ((0.6, 0.7, 0.8), (0.7, 0.9), {"waiting": True}, "open"),
     ((0.6, 0.95), (0.9, 0.99), {}, "undecided"),
     ((0.6, 0.7), (np.nan, np.nan), {"stopped": True}, "undecided"),  # two seeds have no interval
-    ((), None, {"waiting": True}, DASH),
+    ((), None, {"waiting": True}, UNKNOWN),
 ]
 
 
 @pytest.mark.parametrize(("means", "interval", "state", "said"), OUTCOMES)
 def test_verdicts_follow_from_means_and_intervals(means, interval, state, said):
-    course = Course("a choice", [], means, **state)
-    points = [BudgetResult(10, (), means[-1], Estimate(means[-1], *interval, 900, 60, 3, 0.1))] if means else []
-    assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, points)) == said
+    study = PRESETS["laptop"]
+    outlook = Course("a choice", [], means, **state).outlook(study.rise)
+    level = Estimate(means[-1], *interval, 900, 60, 3, 0.1) if means else None
+    assert budget_outcome(level, outlook, study.bar) == said
 
 
 def test_few_pairs_that_are_all_right_by_chance_leave_a_verdict_undecided():
-    few, many = (BudgetResult(10, (), 1.0, Estimate(1.0, 1.0, 1.0, 90, pairs, 1, 0.0)) for pairs in (6, 60))
-    course = Course("a choice", [], (0.6, 1.0), stopped=True)
-    assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, [few])) == "undecided"
-    assert budget_outcome(PRESETS["laptop"], BudgetLine("binding", "clip", course, [many])) == "binds"
+    few, many = (Estimate(1.0, 1.0, 1.0, 90, pairs, 1, 0.0) for pairs in (6, 60))
+    assert budget_outcome(few, "stopped", 0.95) == "undecided"
+    assert budget_outcome(many, "stopped", 0.95) == "binds"
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +287,7 @@ def test_a_compute_run_has_its_page_figures_and_tables(folder):
     assert flops["binding", "24"] == 2 * flops["binding", "12"] > 0
     assert all(float(row["cpu_seconds"]) > 0 for row in rows)
     choices = read_rows(out / "choices.csv")
-    assert sum(row["24"] != DASH for row in choices) == 2  # one of two rates at each split
+    assert sum(row["steps 24"] != "" for row in choices) == 2  # one of two rates at each split
 
 
 def accuracies(folder: Path) -> list[tuple[str, ...]]:

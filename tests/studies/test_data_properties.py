@@ -9,9 +9,8 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.spec import CaptionSpec, expected_binding_share
-from menagerie.studies.analysis.factorial import design, effects
 from menagerie.studies.data_properties import OPTIONS, PRESETS
-from menagerie.studies.frame.contrasts import contrasts
+from menagerie.studies.frame.contrasts import contrasts, design, effects
 from menagerie.studies.frame.records import Records
 from tests.command import ROOT
 from tests.studies.stored import stored_run
@@ -98,7 +97,7 @@ def records(tmp_path_factory):
 
 def test_effects_are_differences_of_means(records):
     swaps = records.where(subset="seen_2", task="swap")
-    found = contrasts(swaps, SMALL.levels)["clip"]
+    found = contrasts(swaps, SMALL.levels)["clip",]
     means = swaps.estimates(("attributes", "salient", "batch"))
 
     def mean(keep):
@@ -116,4 +115,4 @@ def test_effects_are_differences_of_means(records):
 
 def test_seeds_with_a_missing_run_are_left_out(records):
     fewer = replace(records, arms=records.arms[1:]).where(subset="seen_2", task="swap")
-    assert {its.seeds for its in contrasts(fewer, SMALL.levels)["clip"].values()} == {2}
+    assert {its.seeds for its in contrasts(fewer, SMALL.levels)["clip",].values()} == {2}

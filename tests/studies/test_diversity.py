@@ -16,12 +16,12 @@ from menagerie.studies.measures.recognition import (
     ANIMAL,
     COMPOSITION,
     NAME,
+    Recognised,
     Recognition,
     recognition_chances,
     recognition_value,
 )
 from menagerie.studies.measures.robustness import effective_robustness, jump_along, slope_along
-from menagerie.studies.pages.diversity import DiversityPage
 from tests.studies.stored import stored_run
 
 STUDY = replace(PRESETS["laptop"], train_scenes=600, more_scenes=(1200,), test_scenes=60)
@@ -77,12 +77,11 @@ def test_only_captions_with_textures_mention_them(first):
         assert bool(words & {*world.textures}) == (supervision == "captions")
 
 
-def test_the_pages_nmi_is_that_of_training_scenes(first, tmp_path):
-    page = DiversityPage(STUDY, Records((), tmp_path))
+def test_the_pages_nmi_is_that_of_training_scenes(first):
     for (_, coverage), recipe in first.items():
         objects = [obj for scene in recipe.subsets()["train"] for obj in scene.objects]
         pairs = [[obj.animal for obj in objects], [obj.texture for obj in objects]]
-        assert normalized_mutual_info_score(*pairs) == pytest.approx(page.nmi(coverage), abs=0.03)
+        assert normalized_mutual_info_score(*pairs) == pytest.approx(STUDY.nmi(coverage), abs=0.03)
 
 
 NAMES = [("cat", ""), ("dog", ""), ("pig", "")]
@@ -144,7 +143,7 @@ def measured(out, arm, skills, seed):
 
 
 @pytest.fixture(scope="module")
-def page(arms, tmp_path_factory):
+def recognised(arms, tmp_path_factory):
     """Runs in which captions gain with coverage, n and k, and neither with classes nor with images."""
     out, made = tmp_path_factory.mktemp("diversity"), []
     late = {0.167: 0.1, 0.333: 0.2, 0.5: 0.25, 0.667: 0.5, 0.833: 0.65}
@@ -160,11 +159,11 @@ def page(arms, tmp_path_factory):
                 ("unseen_2", COMPOSITION): more + np.interp(share, [*late], [*late.values()]),
             }
         made.append(measured(out, arm, skills, arm.cell.seed))
-    return DiversityPage(STUDY, Records(tuple(made), out))
+    return Recognised(tuple(made), out, measure_of=STUDY.recognition)
 
 
-def test_the_page_confirms_planted_effects(page):
-    outcomes = {(its.claim.partition(": ")[2], its.row): its.outcome for its in page.verdicts()}
+def test_the_page_confirms_planted_effects(recognised):
+    outcomes = {(its.claim.partition(": ")[2], its.row): its.outcome for its in STUDY.verdicts(recognised)}
     assert len(outcomes) == 9
     for (claim, row), outcome in outcomes.items():  # accuracy rises fastest after the coverages of the jump
         assert outcome == ("contradicted" if "jumps" in claim else "confirmed"), (claim, row)

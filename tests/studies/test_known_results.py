@@ -26,7 +26,7 @@ from menagerie.models.spec import ScorerSpec
 from menagerie.studies.analysis.papers import ABLATIONS, Ablations
 from tests.studies.oracles import OracleConfig
 
-rows = {kind: f"kind={kind}" for kind in ("inverted", "constant", "random")}
+rows = {kind: (f"kind={kind}", kind) for kind in ("inverted", "constant", "random")}
 specs()["oracle"] = ScorerSpec(
     name="oracle", title="Oracle", source="tests", implementation="tests.studies.oracles:Perfect", config=OracleConfig
 )
@@ -162,7 +162,7 @@ def test_ablations_have_known_accuracies(folder):
     command = [sys.executable, "ablate.py", *map(str, arguments)]
     done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
-    rows = read_rows(folder / "runs/ablations/ablations.csv")
+    rows = read_rows(folder / "runs/ablations/results.csv")
     binary = [row for row in rows if row["n"] != "0" and not row["task"].endswith(" score")]
     for name, accuracy in (("Oracle", 1.0), ("inverted", 0.0), ("constant", 0.5)):
         assert {float(row["accuracy"]) for row in binary if row["row"] == name} == {accuracy}

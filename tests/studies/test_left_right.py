@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,40 +11,55 @@ from menagerie.generators.captions.templates import caption
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.left_right import BESIDE, FIRST, PATH, REMEDIES, RUNGS, opposite_share, rung_fields
+from menagerie.models.registry import spec_of
+from menagerie.studies.analysis.papers import RUNGS
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.rows import parse_line
 from menagerie.studies.frame.run import Running
-from menagerie.studies.left_right import PRESETS, TESTS
+from menagerie.studies.left_right import (
+    BESIDE,
+    FIRST,
+    LINES,
+    OUR_RATES,
+    PATH,
+    PRESETS,
+    REMEDIES,
+    TESTS,
+    opposite_share,
+)
 from tests.studies.stored import stored_run
 
 STUDY = replace(PRESETS["laptop"], seeds=3)
+CLIP = spec_of("clip")
+BEFORE = dict(pairwise(reversed(PATH))) | dict.fromkeys(BESIDE, FIRST) | dict.fromkeys(REMEDIES, OUR_RATES)
+CHANGES = {rung: parse_line(CLIP, line) for rungs in RUNGS.values() for rung, (line, _) in rungs.items()}
 
 
 def test_a_rung_changes_what_it_names_and_nothing_else(tmp_path):
     cells = {arm.labels["rung"]: arm.cell for arm in replace(STUDY, seeds=1).plan(Records((), tmp_path))}
     assert list(cells) == [*PATH, *BESIDE, *REMEDIES]
     for name, cell in cells.items():
-        before = cells.get(RUNGS[name].after)
-        if before is None:
+        if name == FIRST:
             continue
+        before = cells[BEFORE[name]]
         parts = [(cell.data.recipe, before.data.recipe), (cell.recipe, before.recipe), (cell.towers, before.towers)]
         pairs = [(a, b, item.name) for a, b in parts for item in fields(a)]
         changed = {key: getattr(a, key) for a, b, key in pairs if getattr(a, key) != getattr(b, key)}
-        assert changed == dict(RUNGS[name].changes)
+        assert changed == CHANGES[name]
     assert len({cell.id for cell in cells.values()}) == len(cells)
 
 
 def test_the_path_ends_with_the_recipe_of_the_spatial_grid():
     chosen = read_tuned("laptop", ["clip"])["clip"]
-    ours = {name: rung_fields(PATH[-1])[name] for name in chosen.fields}
+    ours = {name: parse_line(CLIP, LINES[PATH[-1]])[name] for name in chosen.fields}
     assert ours == pytest.approx(chosen.fields, rel=1e-5)
-    assert rung_fields(PATH[-1])["architecture"] == chosen.architecture
+    assert parse_line(CLIP, LINES[PATH[-1]])["architecture"] == chosen.architecture
 
 
 def split_at(rung):
-    return STUDY.at("clip", 0, **rung_fields(rung)).cell.data.recipe
+    return STUDY.arm("clip", rung, 0).cell.data.recipe
 
 
 @pytest.mark.parametrize("rung", [FIRST, "half in both orders", "none in both orders"])
@@ -88,8 +104,8 @@ def test_claims_follow_from_the_records(parts):
 
 def test_a_split_at_two_resolutions_has_a_file_of_each(tmp_path):
     """The recipe is the same: only the images differ."""
-    study = replace(PRESETS["smoke"], rungs=("their setting",), store=tmp_path / "store", out=tmp_path / "run")
-    arms = [study.at("clip", 0, **rung_fields("their setting"), test_scenes=8, resolution=side) for side in (40, 80)]
+    study = replace(PRESETS["smoke"], rungs=(FIRST,), store=tmp_path / "store", out=tmp_path / "run")
+    arms = [study.at("clip", 0, **parse_line(CLIP, LINES[FIRST]), test_scenes=8, resolution=side) for side in (40, 80)]
     running = Running(study, tmp_path / "run")
     running.render(arms)
     files = [running.files[arm.cell.data] for arm in arms]

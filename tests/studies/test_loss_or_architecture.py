@@ -1,5 +1,6 @@
 """The eight combinations of loss, fusion and tokens: scorers, runs, the decomposition, and what the page says."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 
@@ -10,11 +11,10 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build_for_contract, check_contract
 from menagerie.models.objectives import Targets
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.contrasts import sign_of_effect
+from menagerie.studies.frame.contrasts import contrasts, sign_of_effect
 from menagerie.studies.frame.costs import run_flops
 from menagerie.studies.frame.records import Records
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS
-from menagerie.studies.pages.loss_or_architecture_effects import clear_single_effects, single_effects
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer
 from tests.studies.stored import stored_run
@@ -89,16 +89,28 @@ def records(tmp_path_factory):
 
 def test_effects_of_a_factor_alone_are_estimated_at_each_level_of_the_others(records):
     swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
-    found = single_effects(swaps, LEVELS, "loss")
-    assert {key[1:]: sign_of_effect(its) for key, its in found.items()} == {
+    found = swaps.estimates(("split", "fusion", "tokens", "loss"), against={"loss": "contrastive"})
+    assert {key[1:3]: sign_of_effect(its) for key, its in found.items()} == {
         places: -(places[1] == "patches") for places in product(LEVELS["fusion"], LEVELS["tokens"])
     }
-    assert found["binding", "late", "patches"].value == pytest.approx(-0.2 * 0.95, abs=0.06)
-    (texts,) = clear_single_effects(swaps, LEVELS).values()
-    assert sum("contrastive → generative" in text for text in texts) == 2
-    assert {f"(contrastive, {fusion})" for fusion in LEVELS["fusion"]} <= {
-        text[text.index("(") :] for text in texts if text.startswith("pooled → patches")
-    }
+    assert found["binding", "late", "patches", "generative"].value == pytest.approx(-0.2 * 0.95, abs=0.06)
+
+
+def test_the_page_compares_runs_of_equally_many_images_and_with_priors(records):
+    whole = STUDY.finished_budgets(records, courses := STUDY.courses(records))
+    compared = STUDY.compared(records, courses, whole)
+    places = Counter((arm.labels["compared"], arm.labels["loss"], arm.labels["alpha"]) for arm in compared.arms)
+    assert places == {
+        ("equal images", "contrastive", 0.0): 4 * 3, ("equal images", "generative", 0.0): 4 * 3,
+        ("prior subtracted, alpha 1", "contrastive", 0.0): 4 * 3,
+        ("prior subtracted, alpha 1", "generative", 1.0): 4 * 3,
+    }  # fmt: skip
+    swaps = compared.where(subset="unseen_pairs", task="swap")
+    found = contrasts(swaps, STUDY.levels, ("split", "compared"), 3)
+    signs = {effect: sign_of_effect(its) for effect, its in found["binding", "equal images"].items()}
+    assert {effect: sign for effect, sign in signs.items() if sign} == {
+        ("loss",): -1, ("tokens",): 1, ("loss", "tokens"): -1
+    }  # fmt: skip
 
 
 def test_runs_without_counterfactual_images_have_no_image_score(records):

@@ -7,10 +7,10 @@ import pytest
 
 from menagerie.envs.core.records import write_record
 from menagerie.models.registry import specs
-from menagerie.studies.analysis.ablation_rows import explain_rows
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import TERMS, explain_models, records_in
+from menagerie.studies.frame.rows import explain_rows
 from menagerie.studies.report.tables import accuracy_style
 from menagerie.studies.runs.folder import machines_of_runs
 from menagerie.studies.runs.machine import describe_processor, processor
@@ -86,10 +86,9 @@ def test_every_model_has_a_line_with_its_paper(name):
 
 @pytest.mark.parametrize("name", list(ABLATIONS))
 def test_every_row_of_an_ablation_is_said_in_words(name):
-    ablations = ABLATIONS[name]
-    assert set(ablations.says) == set(ablations.rows)
-    of_a_study = "objects and attributes left out"
-    explained = explain_rows(specs()[name], [*ablations.rows, of_a_study, "dim=3"])
-    assert set(explained) == {*ablations.rows, of_a_study, "dim=3"}
-    assert explained[of_a_study] == "mentioned=0.7 attributes=0.8"
-    assert all(line in explained[row] for row, line in ablations.rows.items())
+    lines = ABLATIONS[name].lines
+    of_a_study = {"objects and attributes left out": "mentioned=0.7 attributes=0.8", "dim=3": "dim=3"}
+    explained = explain_rows(specs()[name], {"as it is": ""} | lines | of_a_study)
+    assert set(explained) == {*lines, *of_a_study}
+    assert all(line in explained[row] and len(explained[row]) > len(line) for row, line in lines.items())
+    assert {row: explained[row] for row in of_a_study} == of_a_study

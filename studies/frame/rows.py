@@ -1,0 +1,171 @@
+"""Rows against a base row: each is a run that differs from the base by a line of configuration, such as
+"dim=32 layers=1".
+
+A line sets fields of the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of
+the split's recipe, or the towers' `architecture` and `resolution`; `model=NAME` replaces the model.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.generators.parsers.graph_source import GraphSource
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.spec import ScorerSpec
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.analysis.papers import ablations_of
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.claims import Verdict, make_verdict
+from menagerie.studies.frame.parts import Bars, Part, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.runs.data import FRACTIONS, CellData
+
+Columns = tuple[tuple[str, str], ...]
+"""Subset and task of each column."""
+# Kind of split -> subset and task of each column of its tables.
+COLUMNS: dict[str, Columns] = {
+    "spatial": (
+        ("left_right_unseen_order", "swap"),
+        ("above_under_unseen_order", "swap"),
+        ("left_right_unseen_pairs", "swap"),
+        ("above_under_unseen_pairs", "swap"),
+        ("left_right_seen_order", "swap"),
+        ("above_under_seen_order", "swap"),
+    ),
+    "binding": (
+        ("unseen_pairs", "swap"),
+        ("seen_pairs", "swap"),
+        ("unseen_pairs", "replace texture"),
+        ("unseen_pairs", "one animal"),
+    ),
+}
+BOTH = ("subset", "task")
+
+
+def base_row(spec: ScorerSpec) -> str:
+    """Return the name of the unchanged model's row."""
+    return spec.title or spec.name
+
+
+@cache  # imported here, so that `--help` doesn't load SciPy
+def split_fields() -> dict[str, dict[str, Any]]:
+    """Return, for each kind of split, the fields of its recipe that rows may set, with their defaults."""
+    from menagerie.generators.splits.recipe_file import KINDS
+
+    return {kind: {i.name: i.default for i in fields(recipe) if i.name != "seed"} for kind, recipe in KINDS.items()}
+
+
+def types_of(spec: ScorerSpec) -> dict[str, type]:
+    """Return the fields that a row of a model may set, with their types."""
+    defaults = list(split_fields().values())
+    defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
+    defaults.append({name: getattr(TowerConfig, name) for name in ("architecture", "resolution")})
+    return {name: type(default) for values in defaults for name, default in values.items()}
+
+
+def model_in_line(spec: ScorerSpec, line: str) -> str:
+    named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
+    return choose("model", named[-1], specs()) if named else spec.name
+
+
+def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
+    """Return the fields that a line sets, with their values; of a field that is set twice the later one. Raises for an
+    unknown field, a value of the wrong type, and graphs that the row's model doesn't read."""
+    model = model_in_line(spec, line)
+    types = types_of(spec_of(model))
+    given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
+    values = {
+        name: parse_value(line, choose("field of a row", name, [*types, "model"]), text, types) for name, text in given
+    }
+    graphs = GraphSource(**{item.name: values[item.name] for item in fields(GraphSource) if item.name in values})
+    if not graphs.plain and "graphs" not in spec_of(model).reads:
+        raise UserError(f"row {line!r}: {model} reads no scene graphs; name a model that does, or leave them out")
+    return values
+
+
+def parse_value(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
+    """Return a field's value; raise if it isn't of the field's type."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text  # a word without quotes
+    wanted = types[name]
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if wanted is not type(None) and type(value) is not wanted:
+        raise UserError(f"row {line!r}: {name} must be of type {wanted.__name__}, got {text!r}")
+    return value
+
+
+def can_matter(spec: ScorerSpec, line: str, kind: str) -> bool:
+    """Whether to train a row on splits of a kind: whether it can change something there, or is the unchanged model."""
+    from menagerie.generators.splits.recipe_file import KINDS
+
+    names, model = parse_line(spec, line).keys(), model_in_line(spec, line)
+    trained_with = {item.name for owner in (Recipe, spec_of(model).config) for item in fields(owner)}
+    of_splits = {name for names in split_fields().values() for name in names} - trained_with
+    if not names & of_splits <= split_fields()[kind].keys():
+        return False
+    relational = {*ablations_of(spec).relational}
+    return not line or model != spec.name or KINDS[kind].relational or not names <= relational
+
+
+def row_arm(study: SplitStudy, spec: ScorerSpec, line: str, seed: int, labels: Mapping[str, Any]) -> Arm:
+    """Return the run of a row at the study's first place, with `labels`. If the row changes the training recipe, a
+    stage before the model keeps its own recipe."""
+    model, values = model_in_line(spec, line), parse_line(spec, line)
+    training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}
+    place = {name: getattr(study, name)[0] for name in FRACTIONS if hasattr(study, name)} | values
+    try:
+        files = study.files
+        arm = study.of_file(model, seed, *files, **values) if files else study.at(model, seed, **place)
+    except UserError as error:
+        raise error.at(f"row {line!r}") from error
+    return arm._replace(cell=replace(arm.cell, recipe=replace(arm.cell.recipe, **training)), labels=labels)
+
+
+def table_columns(data: CellData) -> Columns:
+    """Return subset and task of each column of a split's table. Tests of hold-out rules come last."""
+    usual = COLUMNS.get(data.kind, tuple((test, "swap") for test in data.tests))
+    rules = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
+    return tuple(column for column in usual if column[0] in data.tests and column not in rules) + rules
+
+
+def column_name(subset: str, task: str) -> str:
+    """Write a test in words: its subset, and its task unless that is swap."""
+    return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
+
+
+def row_claims(spec: ScorerSpec, split: str, records: Records) -> Iterator[Verdict]:
+    """Yield the verdicts on what a model's paper claims of rows on a kind of split."""
+    for claim in ablations_of(spec).claims:
+        if claim.split == split:
+            found = records.where(test=claim.tests).estimates(("row",), {"row": base_row(spec)})
+            tests = f"{split}: {', '.join(column_name(*test) for test in claim.tests)}"
+            yield make_verdict(claim.text, claim.row, tests, found.get((claim.row,)), claim.sign)
+
+
+def row_parts(name: str, records: Records, base: str, says: str, **look: Any) -> Iterator[Part]:
+    """Yield the figure of all rows' accuracy, a table of the same, and one of how far rows are above the base row.
+    `look` has further fields of the first table."""
+    beside = records.where(row=base)
+    dots = f"{says} Accuracy of each row with its interval, a panel for each test; pale dots are seeds. Dashed: {base}."
+    yield Bars(name, records, ("row",), panels=BOTH, dots=True, beside=beside, says=dots)
+    yield Table(f"accuracy-{name}", records, ("row",), BOTH, says="Accuracy in percent, mean and deviation.", **look)
+    above = f"Percentage points above {base} on the same records, with the interval. A row whose tests show other "
+    above += "scenes is compared with the mean over the same animals."
+    words = look.get("words", {})
+    yield Table(f"differences-{name}", records, ("row",), BOTH, against={"row": base}, words=words, says=above)
+
+
+def explain_rows(spec: ScorerSpec, lines: Mapping[str, str]) -> dict[str, str]:
+    """Explain what each row changes: in words, if its model has them, and by its line. Skip the unchanged model."""
+    known = ablations_of(spec).rows
+    words = {row: known[row][1] if row in known else "" for row in lines}
+    return {row: "; ".join(filter(None, (words[row], line))) for row, line in lines.items() if line}
