@@ -22,12 +22,12 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.library.judged import JudgeSource
 from menagerie.models.library.sources import ScorerSource
 from menagerie.models.scorer import Scorer
-from menagerie.studies.cards.card import CardAnswers, CardModel, CardProgram, CardTest, write_card
-from menagerie.studies.cards.scores import COLUMNS, HAD, read_scores, record_results, score_row
-from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.results import checked_file
+from menagerie.studies.scoring.card_scores import COLUMNS, HAD, read_scores, record_results, score_row
+from menagerie.studies.scoring.card_scores import FILE as SCORES
+from menagerie.studies.scoring.cards import CardAnswers, CardModel, CardTest, write_card
 from menagerie.studies.scoring.models import Model, explain_sources, training_lines
 from menagerie.studies.scoring.splits import SplitPiece
 from menagerie.studies.scoring.study import named_results
@@ -109,7 +109,10 @@ def write_cards(records: Records) -> list[Path]:
             answers_of_judge(piece.tested.source, result),
             [CardTest(its, without_folders(str(had)), had.lost) for its, had in piece.covered.items() if had.records],
         )
-        program = CardProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
+        program = {
+            **{"version": origin["versions"]["binding-menagerie"], "render_version": RENDER_VERSION},
+            "commit": origin["commit"] or "",
+        }
         scores = checked_file(piece.folder, SCORES)
         if not any(record_results(read_scores(scores))):
             print(f"no card of {name}: its training had every record in part")
