@@ -35,7 +35,20 @@ if TYPE_CHECKING:
     from menagerie.generators.sources.folders import Given
     from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.pages.real_data import RealPage
+    from menagerie.studies.scoring.scores import Score
+
+AXES = ("model", "sources", "parser", "mix", "start")
+HELD_OUT, HEADLINE = "held-out captions", "headline"
+LEFT_OUT = (
+    "Photographs that a test shows are left out; a twentieth of the others is held out, by a hash of their names. "
+    "Held-out captions: which of up to five captions belongs to a photograph that was not trained on; nothing is "
+    "selected by it."
+)
+TRAINED = (
+    "A line for each finished cell. Loss, learning rate and speed are means over neighbouring steps; losses of "
+    "different models have different scales. Validation: accuracy on the captions of held-out photographs; the dotted "
+    "line is chance. All numbers: `cells/*/training.csv`."
+)
 
 
 @dataclass(frozen=True)
@@ -146,24 +159,133 @@ class RealTraining(ModelOptions, Study):
         return recipe_lines(self, self.prepared.photos)
 
     def tables(self, records: "Records") -> None:
-        self.page_of(records).write_tables()
+        """Write `cells.jsonl`, and `results.csv` with a row for each number of each finished cell, on held-out
+        photographs and on its benchmarks."""
+        import pandas as pd
+
+        from menagerie.studies.analysis.tables import to_csv
+        from menagerie.studies.frame.records import write_cells
+        from menagerie.studies.scoring.benchmark_tables import NUMBERS
+
+        write_cells(records.where(lambda arm: arm.trains))
+        columns = (*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell")
+        frame = pd.DataFrame(score_rows(records), columns=list(columns))
+        to_csv(records.out / "results.csv", frame.astype(dict.fromkeys(NUMBERS[:3], float)))
 
     def page(self, records: "Records") -> "Iterator[Part]":
-        return self.page_of(records).parts()
+        """Yield the best models, what they were trained on and how, and all numbers."""
+        from menagerie.studies.frame.parts import Sentence
+        from menagerie.studies.scoring.page import score_page
+
+        if self.rehearse:
+            text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
+            yield Sentence(text)
+        pieces = records.where(lambda arm: not arm.trains)
+        yield from score_page(pieces, self.scores(records), self.training_parts(records))
+
+    def training_parts(self, records: "Records") -> "Iterator[Part]":
+        """Yield what cells were trained on, what they took over from starting weights, and how they trained."""
+        from menagerie.studies.frame.parts import Curves, Facts, Heading, Rows
+        from menagerie.studies.scoring.benchmark_tables import benchmark_parts
+
+        rows = []
+        for (sources, parser), there in self.prepared.photos.items():
+            its = there.numbers
+            left = ", ".join(f"{count} {reason}" for reason, count in (*its.left_out, *its.refused))
+            numbers = map(str, (its.images, its.held_out, its.captions))
+            rows.append([sources, parser, *numbers, left or "none", its.parsed or "–"])
+        header = ("sources", "parser", "photographs", "held out", "captions", "left out", "parsed")
+        yield Heading("What was trained on")
+        yield Rows("data", header, rows, says=LEFT_OUT)
+        if carried := carried_over(records):
+            yield Heading("What was carried over")
+            yield Facts(carried)
+        cells = records.where(lambda arm: arm.trains)
+        yield Heading("How they trained")
+        yield Curves("training", cells, varying_axes(records), chance=self.chance, says=TRAINED)
+        yield from benchmark_parts(records.where(lambda arm: not arm.trains))
+
+    @property
+    def chance(self) -> float:
+        """Chance on held-out captions."""
+        from menagerie.studies.real_training.photographs import OTHERS
+
+        fewest = min(there.numbers.held_out for there in self.prepared.photos.values())
+        return 1 / (1 + min(OTHERS, fewest - 1))
+
+    def scores(self, records: "Records") -> "list[Score]":
+        """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
+        from menagerie.studies.report.figures import model_label
+        from menagerie.studies.scoring.benchmark_tables import chances_in, name_headline, published_scores
+        from menagerie.studies.scoring.scores import Score, level_of, seed_mean
+
+        benches = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
+        varying, groups = varying_axes(records), {}
+        for row in score_rows(records):
+            model = ", ".join([model_label(row["model"]), *(f"{name} {row[name]}" for name in varying)])
+            if row["official"] is not None:
+                groups.setdefault((row["benchmark"], row["kind"], row["name"], model), []).append(level_of(row))
+        first: dict[str, str] = {}
+        found = []
+        for (test, kind, name, model), levels in groups.items():
+            title = name_headline(test, name) if kind == HEADLINE else ""
+            drawn = bool(title) and first.setdefault(test, name) == name
+            chance = self.chance if test == HELD_OUT else chances_in(benches[test].bench).get((kind, name))
+            found.append(Score(model, test, kind, name, seed_mean(levels), None, chance, title, drawn))
+        for label, subject in benches.items() if not self.rehearse else ():
+            there = {its.measure for its in found if its.test == label and its.title}
+            found += published_scores(label, subject.published, there)
+        return found
 
     def export(self, records: "Records") -> None:
-        """Write `results.tex`, and the page and tables of all benchmarks into a folder of their own."""
-        self.page_of(records).export()
+        """Write `results.tex`."""
+        from menagerie.studies.scoring.page import write_latex
+
+        write_latex(records, self.scores(records))
 
     def conclude(self, records: "Records") -> None:
         """Print what was taken over from starting weights, and the main results."""
-        self.page_of(records).print_results()
+        from menagerie.studies.scoring.page import print_headlines
 
-    def page_of(self, records: "Records") -> "RealPage":
-        """Return the page and tables of the finished runs."""
-        from menagerie.studies.pages.real_data import RealPage
+        for name, text in carried_over(records).items():
+            print(f"{name}: {text}")
+        print_headlines(self.scores(records))
 
-        return RealPage(self, records)
+
+def score_rows(records: "Records") -> "Iterator[dict[str, Any]]":
+    """Yield the rows of results.csv: of each finished cell, its results on held-out photographs and on benchmarks."""
+    from menagerie.studies.real_training.cells import NONE
+    from menagerie.studies.real_training.photographs import GROUP
+    from menagerie.studies.scoring.scores import binomial
+
+    scored: dict[str, list[tuple[Any, Any]]] = {}
+    for arm, result in records.results:
+        if not arm.trains:
+            scored.setdefault(arm.labels["cell"], []).append((arm.cell, result))
+    for arm, result in records.results:
+        if arm.trains:
+            place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
+            test = result["subsets"]["validation"][GROUP]
+            numbers = {name: test[name] for name in ("official", "tie_rate", "n")} | {"neutral": test["accuracy"]}
+            held_out = {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""}
+            yield place | held_out | numbers | binomial(test["official"], test["n"])
+            yield from (row | place for piece, its in scored.get(arm.id, ()) for row in piece.rows(its))
+
+
+def varying_axes(records: "Records") -> list[str]:
+    """Return the fields that differ between cells, apart from model and seed."""
+    from menagerie.studies.real_training.cells import NONE
+
+    places = [arm.place for arm, _ in records.results if arm.trains]
+    return [name for name in AXES[1:] if len({place.get(name, NONE) for place in places}) > 1]
+
+
+def carried_over(records: "Records") -> dict[str, str]:
+    """For each cell that started from trained weights, return a line on how many of them were carried over."""
+    from menagerie.models.carry_over import Carried
+
+    results = records.results
+    return {arm.cell.name: Carried.from_record(its["carried"]).text for arm, its in results if "carried" in its}
 
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):

@@ -14,7 +14,7 @@ from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.studies.scoring.study import ScoringStudy, about_models, left_out_pieces
+from menagerie.studies.scoring.study import ScoringStudy, left_out_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,6 @@ class ProbeModels(ScoringStudy):
 
     called: ClassVar[str] = "models"
     on: ClassVar[str] = "probed on"
-    written_by: ClassVar[str] = "menagerie.studies.pages.probes"
 
     judge: Annotated[JudgeOptions, tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=JudgeOptions)
     """Options of models that answer questions; unused, because such models have no embeddings."""
@@ -123,6 +122,7 @@ class ProbeModels(ScoringStudy):
     def page(self, records: "Records") -> "Iterator[Part]":
         from menagerie.studies.frame.parts import Facts, Heading
         from menagerie.studies.pages.probes import parts, rows_at_steps
+        from menagerie.studies.scoring.page import about_models
         from menagerie.studies.scoring.trained_on import coverage_parts as on_training
 
         names = self.names(records)

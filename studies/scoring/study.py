@@ -1,10 +1,9 @@
 """What `evaluate` and `transfer` share: a study that trains nothing, whose arms are pieces of an evaluation."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -12,7 +11,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
-from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, validate
+from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.study import AnyStudy
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.models import Model
     from menagerie.studies.scoring.piece import Piece
+    from menagerie.studies.scoring.scores import Score
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class ScoringStudy(AnyStudy):
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
     """The label of what models are scored on."""
-    written_by: ClassVar[str]
-    """The module that writes tables and page; it loads pandas."""
+    kept: ClassVar[str]
+    """The file of all results."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -80,21 +80,25 @@ class ScoringStudy(AnyStudy):
         """How pieces are scored. Only the last digits of results depend on it."""
         return {"device": self.device, "threads": self.threads}
 
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of results.csv."""
+        return ()
+
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
         """Return a piece for each model and each split or benchmark that it is scored on."""
 
+    def scores(self, records: "Records") -> "Sequence[Score]":
+        """Return the numbers of all finished pieces."""
+        return ()
+
+    def further(self, records: "Records") -> "Iterable[Part]":
+        """Yield the parts of the page that only this study has."""
+        return ()
+
     def plan(self, known: KnownResults) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
-
-    def check_given(self, preset: AnyStudy) -> None:
-        """Raise for options of judges that change nothing and, if one is given, for bad values and unknown models."""
-        super().check_given(preset)
-        if isinstance(preset, ScoringStudy) and self.judge != preset.judge:
-            from menagerie.studies.scoring.judged import check_used
-
-            validate(self)
-            check_used(self.judge, preset.judge, [model.source for model in self.tested])
 
     def check(self) -> None:
         """Raise for a device that this machine hasn't, unless Slurm runs the pieces."""
@@ -103,16 +107,12 @@ class ScoringStudy(AnyStudy):
 
     def forecast(self) -> bool:
         """Print what would be scored, and how many questions would be asked, without loading a model."""
-        sizes = list(self.sizes())
-        images, questions = (sum(size) for size in zip(*sizes, strict=True)) if sizes else (0, 0)
-        print(f"{len(sizes)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        pieces = list(self.pieces())
+        images, questions = sum(piece.steps for piece in pieces), sum(piece.questions for piece in pieces)
+        print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
         if questions:
             print(f"{questions} questions to models that answer them; what was answered before isn't asked again")
         return True
-
-    def sizes(self) -> "Iterable[tuple[int, int]]":
-        """Return the numbers of images and of questions of each piece."""
-        return ((piece.steps, piece.questions) for piece in self.pieces())
 
     def prepare(self, out: Path) -> "ScoringStudy":
         """Forget why pieces were left out, so that they are tried again."""
@@ -120,24 +120,30 @@ class ScoringStudy(AnyStudy):
         return self
 
     def tables(self, records: "Records") -> None:
-        """Write results as lines of JSON, and results.csv."""
-        import_module(self.written_by).write_tables(records)
+        from menagerie.studies.scoring.page import write_results
+
+        write_results(records, self.columns, self.kept)
 
     def export(self, records: "Records") -> None:
         """Write results.tex."""
-        import_module(self.written_by).write_latex(records)
+        from menagerie.studies.scoring.page import write_latex
+
+        write_latex(records, self.scores(records))
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        return import_module(self.written_by).parts(records)
+        from menagerie.studies.scoring.page import score_page
+
+        return score_page(records, self.scores(records), self.further(records))
 
     def conclude(self, records: "Records") -> None:
         """Print the main numbers. Raises if nothing could be scored, or if a judge gave no verdict at all."""
         from menagerie.studies.scoring.judged import check_verdicts
+        from menagerie.studies.scoring.page import print_headlines
 
         left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
-        import_module(self.written_by).print_results(records)
+        print_headlines(self.scores(records))
         check_verdicts(records)
 
     def left_out(self, records: "Records") -> dict[str, str]:
@@ -156,27 +162,3 @@ def forget_left_out(out: Path) -> None:
 def left_out_pieces(records: "Records") -> dict[str, str]:
     """Return why pieces were left out, by the pieces' names."""
     return {arm.cell.name: why for arm in records.arms if (why := records.left_out(arm))}
-
-
-def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
-    """Return the finished pieces with their results, labelled by this command and not by an earlier one."""
-    return [
-        (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
-        for arm, result in records.results
-    ]
-
-
-def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":
-    """Yield what the models are, what their short names stand for, and what models of a run were trained on."""
-    from menagerie.studies.frame.parts import Facts, Heading
-    from menagerie.studies.scoring.models import explain_sources, training_lines
-
-    models = list({arm.cell.model: arm.cell.tested for arm in records.arms}.values())
-    yield Heading("The models")
-    yield Facts(explain_sources(models))
-    if long := {name: label for label, name in names.items() if not name.startswith(label)}:
-        yield Heading("What their short names stand for", level=3)
-        yield Facts(long)
-    if trained := {names.get(label, label): line for label, line in training_lines(models).items()}:
-        yield Heading("What models of a run were trained on, and for how long", level=3)
-        yield Facts(trained)
