@@ -22,12 +22,13 @@ from menagerie.studies.analysis.errors import (
     scene_uris,
     surest_records,
 )
-from menagerie.studies.analysis.tables import to_csv, to_rows
+from menagerie.studies.analysis.tables import to_csv
 from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.layout import Key, label_values, value_words
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
 from menagerie.studies.frame.records import Records
 from menagerie.studies.report.figures import image_uri, model_label, write_png
+from menagerie.studies.report.tables import styled_table
 from menagerie.studies.runs.evaluation import FILE
 
 SAMPLES = 5  # images in a row
@@ -87,7 +88,7 @@ def error_section(part: Cases, places: Mapping[Key, Sequence[TestedCell]], at: i
     wrong, right = surest_records(first, tuple(tests))
     return {
         "model": value_words(part, "model", key[at]),
-        "rows": to_rows(rows.rename(columns=tests)),
+        "html": styled_table(rows.rename(columns=tests), 2),
         "place": ", ".join([*facts, f"seed {first.seed}"]),
         "wrong": [example_texts(its, tests) for its in wrong],
         "right": [example_texts(its, tests) for its in right],

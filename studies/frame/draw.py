@@ -10,25 +10,20 @@ from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
 
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.tables import (
-    DASH,
-    WAITING,
     meaning_of_flags,
-    separate_numbers,
     to_csv,
     to_latex,
-    to_rows,
 )
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import label_text
-from menagerie.studies.frame.bars import draw_bars, draw_heat_map
 from menagerie.studies.frame.cases import error_sections, pictures_of
 from menagerie.studies.frame.charts import write_chart
 from menagerie.studies.frame.curves import RunCurve, equal_losses_note, training_curves
-from menagerie.studies.frame.figures import DrawnFigure, draw_lines, draw_scatter
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.figures import draw_bars, draw_heat_map, draw_lines, draw_scatter
 from menagerie.studies.frame.layout import Sheet, is_number
 from menagerie.studies.frame.parts import (
     FIGURES,
@@ -53,8 +48,8 @@ from menagerie.studies.frame.parts import (
     Table,
 )
 from menagerie.studies.report.figures import write_figure
+from menagerie.studies.report.tables import styled_table
 
-NUMBER = re.compile(rf"[\d+<>-]|{DASH}|{WAITING}")
 LISTED = ".parts"
 """The file in a study's folder that lists the files of its page's parts, one per line."""
 OF_PART = re.compile(r"[\w.-]+\.(csv|tex)|figures/[\w.-]+\.(png|svg|csv)")
@@ -73,7 +68,7 @@ def drop_former(parts: Iterable[Part], out: Path) -> None:
 
 def part_files(part: FilePart) -> list[str]:
     """List the files in which a part's table or figure may be written, relative to the study's folder."""
-    tables = [] if isinstance(part, FIGURES) else [f"{part.name}.{kind}" for kind in ("csv", "tex")]
+    tables = [] if isinstance(part, FIGURES) else [f"{part.name}.csv"]
     figures = [] if isinstance(part, TABLES) else [f"figures/{part.name}.{kind}" for kind in ("png", "svg", "csv")]
     return tables + figures
 
@@ -98,31 +93,29 @@ def _(part: Facts, out: Path) -> dict[str, Any]:
 @write_page_part.register
 def _(part: Rows, out: Path) -> dict[str, Any]:
     frame = pd.DataFrame([list(row) for row in part.rows], columns=list(part.header))
+    to_csv(out / f"{part.name}.csv", frame)
     chances = {name: CHANCES[name] for name in part.header if name in CHANCES}
-    return table_content(part, out, frame, shaded=1 if part.shaded else None, chances=chances)
+    return table_content(part, frame, 1 if part.shaded else None, chances)
 
 
 @write_page_part.register
 def _(part: Table, out: Path) -> dict[str, Any]:
     sheet = Sheet(part)
-    frame = sheet.frame
+    to_csv(out / f"{part.name}.csv", estimates_frame(sheet.numbers.names, sheet.numbers.found))
     accuracies = not (part.against or part.intervals or part.beside)
     notes = {"In all rows": sheet.common_labels, "Without records": sheet.empty}
     says = " ".join([part.says, *(f"{name}: {text}." for name, text in notes.items() if text)])
-    flags = meaning_of_flags(frame)
-    shaded = len(sheet.labels) if accuracies else None
-    content = {"says": mark_up(says.strip()), "flags": f"{flags[:1].upper()}{flags[1:]}", "numbers": sheet.sizes}
-    return table_content(part, out, frame, shaded=shaded, chances=sheet.chances, **content)
+    flags = meaning_of_flags(sheet.frame)
+    content = table_content(part, sheet.frame, len(sheet.labels) if accuracies else None, sheet.chances)
+    return content | {"says": mark_up(says.strip()), "flags": flags, "numbers": sheet.sizes}
 
 
-def table_content(part: FilePart, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
-    """Write a table as CSV and LaTeX; returns its content for the page."""
-    to_csv(out / f"{part.name}.csv", separate_numbers(frame))
-    latex = to_latex(frame, part.says.replace("`", ""))
-    write_text(out / f"{part.name}.tex", latex)
-    style = "words" if frame.shape[1] > 1 and not frame.iloc[:, 1].str.match(NUMBER).any() else ""
-    plain = {"chances": {}, "numbers": "", "flags": "", "latex": latex, "style": style}
-    return {"kind": "table", **named_content(part), "rows": to_rows(frame), **plain, **content}
+def table_content(
+    part: FilePart, frame: pd.DataFrame, shaded: int | None, chances: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return a table's content for the page; columns from `shaded` on get the colours of accuracies."""
+    html, latex = styled_table(frame, shaded, chances), to_latex(frame, part.says.replace("`", ""))
+    return {"kind": "table", **named_content(part), "html": html, "latex": latex, "flags": "", "numbers": ""}
 
 
 DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Scatter: draw_scatter}
@@ -131,8 +124,15 @@ DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Scatter: dr
 @write_page_part.register
 def _(part: FigurePart, out: Path) -> dict[str, Any]:
     if not len(part.records.scores):
-        return figure_content(part, out, None)
-    return estimates_content(part, out, next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind)))
+        return nothing_yet(part)
+    drawn = next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind))
+    numbers = estimates_frame(drawn.names, drawn.found)
+    return chart_content(replace(part, says=f"{part.says} {drawn.note}".strip()), out, drawn.chart, numbers)
+
+
+@write_page_part.register
+def _(part: Chart, out: Path) -> dict[str, Any]:
+    return chart_content(part, out, part.chart, part.chart.data)
 
 
 @write_page_part.register
@@ -151,8 +151,9 @@ def _(part: Curves, out: Path) -> dict[str, Any]:
         RunCurve(str(arm.place[part.panels]), run_label(part, arm.place), part.records.folder(arm))
         for arm, _ in part.records.results
     ]
-    says = f"{part.says} {equal_losses_note(curves)}".strip()
-    return figure_content(replace(part, says=says), out, training_curves(curves, 100 * part.chance))
+    chart = training_curves(curves, 100 * part.chance)
+    said = replace(part, says=f"{part.says} {equal_losses_note(curves)}".strip())
+    return nothing_yet(part) if chart is None else chart_content(said, out, chart)
 
 
 def run_label(part: Curves, place: Mapping[str, Any]) -> str:
@@ -163,40 +164,30 @@ def run_label(part: Curves, place: Mapping[str, Any]) -> str:
 
 @write_page_part.register
 def _(part: OwnFigure, out: Path) -> dict[str, Any]:
-    return figure_content(part, out, part.figure(), part.numbers())
-
-
-@write_page_part.register
-def _(part: Chart, out: Path) -> dict[str, Any]:
-    return chart_content(part, out, part.chart)
-
-
-def estimates_content(part: FilePart, out: Path, drawn: DrawnFigure) -> dict[str, Any]:
-    """Write a figure of estimates, and the estimates as CSV; returns its content for the page."""
-    numbers = [
-        dict(zip(drawn.names, key, strict=True)) | its._asdict()  # shares, as in results.csv
-        for key, its in drawn.found.items()
-    ]
-    return figure_content(replace(part, says=f"{part.says} {drawn.note}".strip()), out, drawn.figure, numbers)
-
-
-def figure_content(
-    part: FilePart, out: Path, figure: Figure | None, numbers: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """Write a figure as PNG and SVG, and its numbers as CSV; returns its content for the page. Without a figure that is
-    a sentence that says so."""
-    if figure is None:
-        return {"kind": "paragraph", "text": mark_up(f"{part.says} Nothing is there to draw yet.")}
+    if (figure := part.figure()) is None:
+        return nothing_yet(part)
     file = out / "figures" / f"{part.name}.png"
-    uri = write_figure(file, figure)
-    if numbers:
+    if numbers := part.numbers():
         to_csv(file.with_suffix(".csv"), pd.DataFrame(numbers))
-    return {"kind": "figure", **named_content(part), "uri": uri, "alt": part.says.replace("`", "") or part.name}
+    alt = part.says.replace("`", "") or part.name
+    return {"kind": "figure", **named_content(part), "uri": write_figure(file, figure), "alt": alt}
 
 
-def chart_content(part: FilePart, out: Path, chart: Any) -> dict[str, Any]:
-    """Write a chart as PNG and SVG, and its frame as CSV; returns its content for the page."""
-    specification = write_chart(out / "figures" / f"{part.name}.png", chart)
+def nothing_yet(part: FilePart) -> dict[str, Any]:
+    return {"kind": "paragraph", "text": mark_up(f"{part.says} Nothing is there to draw yet.")}
+
+
+def estimates_frame(names: Sequence[str], found: Mapping[Any, Estimate]) -> pd.DataFrame:
+    """Return a row for each estimate: its labels, and its numbers as shares, as in results.csv."""
+    return pd.DataFrame([dict(zip(names, key, strict=True)) | its._asdict() for key, its in found.items()])
+
+
+def chart_content(part: FilePart, out: Path, chart: Any, numbers: Any = None) -> dict[str, Any]:
+    """Write a chart as PNG and SVG, and its numbers as CSV; returns its content for the page."""
+    file = out / "figures" / f"{part.name}.png"
+    specification = write_chart(file, chart)
+    if isinstance(numbers, pd.DataFrame):
+        to_csv(file.with_suffix(".csv"), numbers)
     return {"kind": "chart", **named_content(part), "specification": specification}
 
 

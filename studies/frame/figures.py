@@ -1,43 +1,48 @@
-"""Figures along an axis (lines and points), and what they share with figures of rows: a panel for each combination of
-some labels."""
+"""Draws the figures of a page as altair charts: lines, points, bars and heat maps, with a panel for each combination
+of some labels."""
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import altair as alt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+import pandas as pd
 
 from menagerie.studies.analysis.pareto import pareto_front
+from menagerie.studies.analysis.tables import missing_sign, number_text
 from menagerie.studies.analysis.words import CHANCES, TITLES, wrap
+from menagerie.studies.frame.charts import DASHED, DOTTED, GREY, HEIGHT, WIDTH, panels
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.layout import TESTS, Key, keys, label_values, number_places, title, value_words
-from menagerie.studies.frame.parts import FigurePart, Front, Lines, RecordsPart, Scatter
-from menagerie.studies.report.figures import CHANCE, MOST_TOGETHER, PALE, chance_line, legend_above, line_style
+from menagerie.studies.frame.layout import (
+    TESTS,
+    Key,
+    PartNumbers,
+    keys,
+    label_values,
+    number_places,
+    title,
+    value_words,
+    varying_labels,
+)
+from menagerie.studies.frame.parts import Bars, FigurePart, Front, HeatMap, Lines, RecordsPart, Scatter
 
-WIDEST = 10.0  # inches, the width of a page; further panels go into another line
-PANEL, LARGE = (3.1, 2.5), (6.4, 4.0)  # inches of a panel, and of a single panel of points
-STROKES = ("-", "--", "-.", (0, (7, 2)))  # without dots, which mean chance
-DASHED: dict[str, Any] = {"color": "0.6", "linewidth": 1, "linestyle": "--"}
-# A setting that was tried: wider than a point, so that no point hides it.
-RING: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1, "linestyle": "none"}
-WIDE = 5  # an axis over a larger factor has ticks at 1, 2 and 5 times powers of ten
-MOST_TICKS = 6  # values of a label that are all ticks
 AXES = {"pairs": "animal pairs in training", "hard_negatives": "training pairs with hard negatives"}
-Values = dict[Key, Estimate]
-Style = Mapping[str, Any]
+ACCURACY = "accuracy (%)"
+PALE = "A pale bar: the model prefers the same caption whatever the image, so the bar says nothing of binding."
+ROW = 22  # pixels of a row, for each colour in it
+SQUARE = 58
+MOST_TOGETHER = 6  # colours in one panel of points
 
 
 class DrawnFigure(NamedTuple):
-    """A figure, and the numbers in it."""
+    """A chart, and the numbers in it."""
 
-    figure: Figure
+    chart: alt.TopLevelMixin
     names: Sequence[str]
     """The names of the labels in the keys of `found`."""
-    found: Values
+    found: Mapping[Key, Estimate]
     note: str = ""
     """A sentence for the caption."""
 
@@ -46,12 +51,12 @@ def axis_name(name: str) -> str:
     return AXES.get(name, name.replace("_", " "))
 
 
-def heading(part: RecordsPart, names: Sequence[str], key: Key, width: int = 24) -> str:
+def heading(part: RecordsPart, names: Sequence[str], key: Key) -> str:
     """Write the title of a panel: a line for each of its labels, except the task swap, which is the default."""
     said = [pair for pair in zip(names, key, strict=True) if pair != ("task", "swap")]
     known = {value: text for value, text in TITLES.items() if value not in part.words.get("subset", {})}
     texts = (known.get(value if name == "subset" else "") or title(part, [name], (value,)) for name, value in said)
-    return "\n".join(wrap(text, width) for text in texts)
+    return "\n".join(wrap(text, 32) for text in texts)
 
 
 def panel_chance(part: FigurePart, panel: Mapping[str, Any]) -> float:
@@ -61,63 +66,36 @@ def panel_chance(part: FigurePart, panel: Mapping[str, Any]) -> float:
     return part.chances.get(task, CHANCES.get(task, 50.0))
 
 
-def panels_of(part: FigurePart, found: Values) -> list[Key]:
+def panels_of(part: FigurePart, found: Mapping[Key, Estimate]) -> list[Key]:
     """List the panels that have a number, in the order of tables; all panels if none has."""
     every = keys(number_places(part.records), part.panels) or [()]
     filled = {key[: len(part.panels)] for key in found}
     return [key for key in every if key in filled] or every
 
 
-def panel_axes(count: int, size: tuple[float, float], beside: float = 0.4, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """Make a figure with axes for `count` panels, each of `size` in inches, in lines that are filled evenly."""
-    lines = -(-count // max(1, int((WIDEST - beside) / size[0])))
-    columns = -(-count // lines)  # four are two by two, not three and one
-    figure = Figure((size[0] * columns + beside, size[1] * lines + 0.4), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False, **shared).ravel()
-    for axis in axes[count:]:
-        axis.axis("off")
-    return figure, list(axes[:count])
+def panel_names(part: FigurePart, every: Sequence[Key]) -> list[str]:
+    return [heading(part, part.panels, key) for key in every]
 
 
-def style_axes(axis: Axes) -> None:
-    """Give axes small numbers, a pale grid and no box."""
-    axis.tick_params(labelsize=8)
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
+def percents(its: Estimate) -> dict[str, Any]:
+    """Return an estimate's numbers in percent, and as a text."""
+    return {"value": 100 * its.value, "low": 100 * its.low, "high": 100 * its.high, "estimate": str(its)}
 
 
-class PlacedEstimate(NamedTuple):
-    """An estimate, and its position on the x axis."""
-
-    x: float
-    its: Estimate
-    key: Key
-
-
-Along = Lines | Scatter
+def estimate_row(part: FigurePart, labels: Mapping[str, Any], its: Estimate) -> dict[str, Any]:
+    """Return the columns of a chart's frame that all figures have, for an estimate with these labels."""
+    panel = tuple(labels[name] for name in part.panels)
+    chance = panel_chance(part, dict(zip(part.panels, panel, strict=True)))
+    return {"kind": "estimate", "panel": heading(part, part.panels, panel), "chance": chance, **percents(its)}
 
 
-def place_estimates(
-    part: Along, names: Sequence[str], found: Values
-) -> Mapping[Key, Mapping[Any, list[PlacedEstimate]]]:
-    """Return the estimates of each panel by colour and stroke, from left to right, without those that have no position
-    on the axis."""
-    panels: dict[Key, dict[Any, list[PlacedEstimate]]] = defaultdict(lambda: defaultdict(list))
-    own = [name for name in names if name not in TESTS]
-    where, tests = ({}, ordinals(part)) if part.x in TESTS else (positions(part, own), {})
-    for key, its in found.items():
-        labels = dict(zip(names, key, strict=True))
-        x = tests.get(labels[part.x]) if tests else where.get(label_values(labels, own))
-        if x is not None:
-            line = labels[part.colour], labels.get(getattr(part, "stroke", ""))
-            panels[label_values(labels, part.panels)][line].append(PlacedEstimate(float(x), its, key))
-    for lines_of_panel in panels.values():
-        for points in lines_of_panel.values():
-            points.sort(key=lambda point: point.x)
-    return panels
+def ordinals(part: Lines | Scatter) -> dict[Any, int]:
+    """Number the values of `x` in the order of the plan if they are words on an axis of `Lines`; else empty."""
+    values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
+    return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
 
 
-def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
+def positions(part: Lines | Scatter, names: Sequence[str]) -> dict[Key, float]:
     """Return the position of each value of `x`, by the labels of arms: of a number the number itself or the mean of the
     column `at`, of a word its rank in the plan."""
     order, column, found = ordinals(part), getattr(part, "at", "") or part.x, defaultdict(list)
@@ -130,143 +108,279 @@ def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
     return {key: float(np.mean(values)) for key, values in found.items()}
 
 
-def ordinals(part: Along) -> dict[Any, int]:
-    """Number the values of `x` in the order of the plan if they are words on an axis of `Lines`; else empty."""
-    values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
-    return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
+def placed_frame(
+    part: Lines | Scatter, names: Sequence[str], found: Mapping[Key, Estimate]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each estimate that has a position on the axis, and the names of all colours in order."""
+    own = [name for name in names if name not in TESTS]
+    where, tests = ({}, ordinals(part)) if part.x in TESTS else (positions(part, own), {})
+    stroke, rows = getattr(part, "stroke", ""), []
+    for key, its in found.items():
+        labels = dict(zip(names, key, strict=True))
+        x = tests.get(labels[part.x]) if tests else where.get(label_values(labels, own))
+        if x is not None:
+            words = {"colour": title(part, [part.colour], (labels[part.colour],))}
+            words["stroke"] = title(part, [stroke], (labels[stroke],)) if stroke else ""
+            said = value_words(part, part.x, labels[part.x]) if part.x in labels else f"{x:,g}"
+            rows.append(estimate_row(part, labels, its) | words | {"x": float(x), "at": said, "key": key})
+    colours = [title(part, [part.colour], (value,)) for value in part.records.labels(part.colour)]
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, "key"] if not rows else None)
+    return frame.sort_values("x", kind="stable"), colours
+
+
+COLUMNS = ["kind", "panel", "chance", "value", "low", "high", "estimate", "colour", "stroke", "x", "at"]
+
+
+def x_axis(part: Lines | Scatter) -> alt.X:
+    """Make the axis of `x`: ticks at its values if these are few or words, else at round numbers."""
+    name = getattr(part, "along", "") or axis_name(getattr(part, "at", "") or part.x)
+    scale = alt.Scale(type="log" if part.log else "linear", zero=False, nice=False, padding=12)
+    values = {ordinals(part).get(value, value): value for value in part.records.labels(part.x)}
+    if isinstance(part, Lines) and not part.at and len(values) <= 8:
+        texts = json.dumps({str(place): value_words(part, part.x, value) for place, value in values.items()})
+        axis = alt.Axis(values=list(values), labelExpr=f"{texts}[toString(datum.value)]", labelOverlap=True)
+        return alt.X("x:Q", title=name, scale=scale, axis=axis)
+    return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format="~s", tickCount=5, labelOverlap=True))
+
+
+def of_kind(kind: str) -> alt.Chart:
+    """Make a layer of the rows of one kind in the chart's frame."""
+    return alt.Chart().transform_filter(alt.datum.kind == kind)
+
+
+def chance_rule(**encoding: Any) -> alt.Chart:
+    """Draw a dotted line at the chance of each panel."""
+    return alt.Chart().mark_rule(strokeDash=DOTTED, color=GREY, size=1.5).encode(**encoding)
+
+
+def level_rule(level: float | None) -> list[alt.Chart]:
+    """Draw a dashed line at a share, if there is one."""
+    if level is None:
+        return []
+    rule = alt.Chart().mark_rule(strokeDash=DASHED, color="#999")
+    return [rule.encode(y=alt.YDatum(100 * level), tooltip=alt.value(f"{level:.0%}"))]
 
 
 def draw_lines(part: Lines) -> DrawnFigure:
-    """Draw a line for each colour and stroke, with the interval as a band and larger points for the runs of `large`."""
+    """Draw a line for each colour and stroke, with the interval as a band."""
     names = list(dict.fromkeys([*part.panels, part.colour, *filter(None, [part.stroke]), part.x]))
-    found, own = part.records.estimates(names), [name for name in names if name not in TESTS]
-    colours, strokes = (part.records.labels(name) if name else [None] for name in (part.colour, part.stroke))
-    panels, drawn = panels_of(part, found), place_estimates(part, names, found)
-    large = {label_values(arm.place, own) for arm in part.large.arms} if part.large else ()
-    figure, axes = panel_axes(len(panels), PANEL, sharex=not part.at, sharey=True)
-    for axis, panel in zip(axes, panels, strict=True):
-        axis.set_title(heading(part, part.panels, panel), fontsize=9, parse_math=False)
-        for (colour, stroke), points in drawn[panel].items():
-            style = line_style(colours.index(colour))
-            dashes = {"linestyle": STROKES[strokes.index(stroke) % len(STROKES)]}
-            draw_line(axis, [point[:2] for point in points], style | dashes)
-            for x, its, key in points:
-                if label_values(dict(zip(names, key, strict=True)), own) in large:
-                    axis.plot([x], [100 * its.value], **style, linestyle="none", markersize=8)
-    colours += draw_beside(part, axes, panels, colours)
-    keys_to = [
-        Line2D([], [], label=title(part, [part.stroke], (value,)), color="0.3", linestyle=STROKES[k % len(STROKES)])
-        for k, value in enumerate(strokes if part.stroke else ())
+    found = part.records.estimates(names)
+    frame, colours = placed_frame(part, names, found)
+    every = panels_of(part, found)
+    beside, more = beside_rows(part)
+    frame = pd.concat([frame.drop(columns="key"), beside.drop(columns="key", errors="ignore")], ignore_index=True)
+    y = alt.Y("value:Q", title=ACCURACY, scale=alt.Scale(domain=[floor_of(frame), 101], nice=False))
+    colour = alt.Color("colour:N", sort=list(dict.fromkeys([*colours, *more])))
+    look: dict[str, Any] = {"x": x_axis(part), "color": colour}
+    if part.stroke:
+        look["strokeDash"] = alt.StrokeDash("stroke:N")
+    shape = alt.Shape("colour:N", sort=colour.sort, legend=None)
+    tips = ["colour", *filter(None, ["stroke" if part.stroke else ""]), alt.Tooltip("at", title=part.x), "estimate"]
+    layers = [
+        chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY)),
+        *level_rule(part.level),
+        of_kind("estimate").mark_area(opacity=0.18).encode(**look, y=alt.Y("low:Q", title=ACCURACY), y2="high:Q"),
+        of_kind("estimate").mark_line(size=1.5).encode(**look, y=y),
+        of_kind("estimate").mark_point(filled=True, size=40, opacity=1).encode(**look, y=y, shape=shape, tooltip=tips),
+        of_kind("beside").mark_rule(strokeDash=DASHED).encode(color=colour, y=y, tooltip=["colour", "estimate"]),
     ]
-    return finish_figure(part, figure, dict(zip(panels, axes, strict=True)), names, found, colours, keys_to)
+    return DrawnFigure(panels(layers, frame, panel_names(part, every)), names, found)
 
 
-def draw_line(axis: Axes, points: Iterable[tuple[float, Estimate]], style: Style) -> None:
-    """Draw estimates from left to right, with a band where they have an interval."""
-    ordered = sorted(points, key=lambda point: point[0])
-    x = [where for where, _ in ordered]
-    low, value, high = (100 * np.array([getattr(its, n) for _, its in ordered]) for n in ("low", "value", "high"))
-    axis.plot(x, value, markersize=4, linewidth=1.5, **style)
-    axis.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
+def floor_of(frame: pd.DataFrame) -> float:
+    """Return the lower end of an axis of accuracies: just below chance, and below all numbers."""
+    return max(0.0, float(np.nanmin([*frame["low"], *frame["value"], *frame["chance"], 50.0])) - 2)
 
 
-def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colours: Sequence[Any]) -> list[Any]:
-    """Draw dashed lines for the records `beside`, which have no `x`; returns the colours that only these have."""
-    beside = part.beside.estimates([*part.panels, part.colour]) if part.beside else {}
-    every = list(dict.fromkeys([*colours, *(key[-1] for key in beside)]))
-    for (*where, colour), its in beside.items():
-        for axis, panel in zip(axes, panels, strict=True):
-            if tuple(where) == panel:
-                axis.axhline(100 * its.value, **DASHED | {"color": line_style(every.index(colour))["color"]})
-    return every[len(colours) :]
+def beside_rows(part: Lines) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each estimate of the records `beside`, which have no `x`, and the names of their colours."""
+    names = [*part.panels, part.colour]
+    found = part.beside.estimates(names) if part.beside else {}
+    rows = [
+        estimate_row(part, dict(zip(names, key, strict=True)), its)
+        | {"kind": "beside", "colour": title(part, [part.colour], key[-1:])}
+        for key, its in found.items()
+    ]
+    return pd.DataFrame(rows, columns=None if rows else COLUMNS), [row["colour"] for row in rows]
 
 
 def draw_scatter(part: Scatter) -> DrawnFigure:
-    """Draw the points of each colour. Without `panels` each of many colours has its own panel, with the others pale."""
+    """Draw the points of each colour. Without `panels`, each of many colours has its own panel. In a `Front` steps join
+    the settings on the front, and filled points show how these do on the records `judged`."""
     names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
-    found, colours = part.records.estimates(names), part.records.labels(part.colour)
+    found = part.records.estimates(names)
+    frame, colours = placed_frame(part, names, found)
+    every = panel_names(part, panels_of(part, found))
+    if len(colours) > MOST_TOGETHER and not part.panels:
+        frame["panel"], every = frame["colour"], colours
     judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}
-    panels, drawn = [(key, colours) for key in panels_of(part, found)], place_estimates(part, names, found)
-    if alone := len(colours) > MOST_TOGETHER and not part.panels:
-        panels = [((), [colour]) for colour in colours]
-    figure, axes = panel_axes(len(panels), LARGE if len(panels) == 1 else PANEL, sharex=True, sharey=True)
-    for axis, (panel, strong) in zip(axes, panels, strict=True):
-        name = title(part, [part.colour], (strong[0],)) if alone else heading(part, part.panels, panel)
-        axis.set_title(name, fontsize=9, parse_math=False)
-        for number, colour in enumerate(colours):
-            style = line_style(number) if colour in strong else PALE
-            draw_settings(axis, part, drawn[panel][colour, None], judged, style)
-    axes_of = {(*panel, *strong): axis for axis, (panel, strong) in zip(axes, panels, strict=True)}
-    marks = {"a setting": {"marker": "o", **RING}, "the best at its cost": {"linewidth": 1}}
-    marks |= {"these on the test": {"marker": "o", "linestyle": "none"}} if judged else {}
-    more = [Line2D([], [], color="0.4", label=label, **its) for label, its in marks.items() if isinstance(part, Front)]
-    return finish_figure(part, figure, axes_of, names, found, [] if alone else colours, more, "none")
+    fronts = frame.groupby(["panel", "colour"], sort=False)
+    best = {key for _, its in fronts for k in pareto_front([*its.x], [*its.value]) for key in [its.key.iloc[k]]}
+    frame["best"] = [key in best for key in frame["key"]]
+    frame["judged"] = [100 * judged[key].value if key in judged else np.nan for key in frame["key"]]
+    # The axes of a front end at the best point of all colours, so that their steps can be compared.
+    y = alt.Y("value:Q", title=ACCURACY, scale=alt.Scale(zero=False))
+    look = {"x": x_axis(part), "color": alt.Color("colour:N", sort=colours)}
+    shape = alt.Shape("colour:N", sort=colours, legend=None)
+    tips = ["colour", alt.Tooltip("x", title=part.x), "estimate"]
+    dots = of_kind("estimate").mark_point(filled=not isinstance(part, Front), size=45)
+    layers = [chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY)), *level_rule(part.level)]
+    layers.append(dots.encode(**look, y=y, shape=shape, tooltip=tips))
+    if isinstance(part, Front):
+        on_front = alt.Chart().transform_filter("datum.best")
+        layers.append(on_front.mark_line(interpolate="step-after", size=1.2).encode(**look, y=y))
+        tested = on_front.mark_point(filled=True, size=45, opacity=1)
+        layers.append(tested.encode(**look, y=alt.Y("judged:Q", title=ACCURACY), shape=shape, tooltip=tips))
+    note = "Rings: settings; steps: the best at their cost; filled points: these on the test." if judged else ""
+    return DrawnFigure(panels(layers, frame.drop(columns="key"), every, HEIGHT + 40, WIDTH + 60), names, found, note)
 
 
-def draw_settings(axis: Axes, part: Scatter, points: Sequence[PlacedEstimate], judged: Values, style: Style) -> None:
-    """Draw all points of one colour. In a `Front` they are rings, and steps join those on the front, each of which also
-    has a point at its accuracy in `judged`, if that has one."""
-    x, y = [point.x for point in points], [100 * point.its.value for point in points]
-    marks = {"marker": "none" if isinstance(part, Front) else ".", **style, "linestyle": "none", "markersize": 5}
-    if not isinstance(part, Front):
-        axis.plot(x, y, **marks)
-        return
-    best = pareto_front(x, y)
-    if "marker" in style:
-        axis.plot(x, y, **{**style, **RING})
-    there = [k for k in best if points[k].key in judged]
-    axis.plot([x[k] for k in there], [100 * judged[points[k].key].value for k in there], **marks)
-    line = {"color": style["color"], "linewidth": 1, "zorder": style.get("zorder", 2)}
-    axis.step([x[k] for k in best], [y[k] for k in best], where="post", **line)
-
-
-def finish_figure(
-    part: Along,
-    figure: Figure,
-    axes: Mapping[Key, Axes],
-    names: Sequence[str],
-    found: Values,
-    colours: Sequence[Any],
-    more: Sequence[Line2D],
-    stroke: str = "-",
-) -> DrawnFigure:
-    """Finish a figure with ticks, level, chance and legend. Called last, because panels share their limits."""
-    for panel, axis in axes.items():
-        finish_panel(axis, part, dict(zip(part.panels, panel, strict=False)))
-    figure.supxlabel(getattr(part, "along", "") or axis_name(getattr(part, "at", "") or part.x), fontsize=9)
-    figure.supylabel("accuracy (%)", fontsize=9)
-    texts = [title(part, [part.colour], (value,)) for value in colours]
-    keys_to = [Line2D([], [], label=text, linestyle=stroke, **line_style(k)) for k, text in enumerate(texts)]
-    level = [Line2D([], [], label=f"{part.level:.0%}", **DASHED)] if part.level is not None else []
-    legend_above(figure, [*keys_to, *more, *level, Line2D([], [], label="chance", **CHANCE)])
-    return DrawnFigure(figure, names, found)
-
-
-def finish_panel(axis: Axes, part: Along, panel: Mapping[str, Any]) -> None:
-    """Set the limits and ticks of a panel, and draw its level and chance."""
-    style_axes(axis)
-    axis.set_xscale("log" if part.log else "linear")
-    order, values = ordinals(part), part.records.labels(part.x)
-    if order or (isinstance(part, Lines) and len(values) <= MOST_TICKS and not part.at):
-        axis.set_xticks(
-            [order.get(v, v) for v in values], [value_words(part, part.x, v) for v in values], parse_math=False
-        )
-        axis.xaxis.set_minor_locator(NullLocator())
+def draw_bars(part: Bars) -> DrawnFigure:
+    """Draw a bar or a dot for each row and colour."""
+    numbers = PartNumbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
+    rows, every = numbers.rows(part.rows), panels_of(part, numbers.found)
+    frame, texts, colours = bar_frame(numbers, rows, every)
+    dotted, signed = part.dots or part.against is not None, part.against is not None
+    name = "percentage points" if signed else f"{ACCURACY}, dotted: chance"
+    scale = alt.Scale(zero=signed, nice=False, padding=8) if dotted else alt.Scale(domain=[0, 100])
+    x = alt.X("value:Q", title=name, scale=scale)
+    look: dict[str, Any] = {"y": alt.Y("row:N", sort=texts, title=None)}
+    if part.colour:
+        colour = alt.Color("colour:N", sort=colours)
+        look |= {"yOffset": alt.YOffset("colour:N", sort=colours), "color": colour}
+    tips = ["row", *(["colour"] if part.colour else []), "estimate"]
+    shown = of_kind("estimate")
+    ends = {"x": alt.X("from:Q", title=name), "x2": "to:Q"}
+    if dotted:
+        spread = of_kind("seed").mark_point(filled=True, size=25, opacity=0.35).encode(**look, x=x)
+        number = shown.mark_point(filled=True, size=50, opacity=1).encode(**look, x=x, tooltip=tips)
+        layers = [spread, number, shown.mark_rule(size=1.5).encode(**look, **ends)]
     else:
-        set_round_ticks(axis, part.log)
-    axis.tick_params(labelbottom=True)
-    if part.level is not None:
-        axis.axhline(100 * part.level, **DASHED)
-    chance = panel_chance(part, panel)
-    if isinstance(part, Lines):
-        axis.set_ylim(min(axis.get_ylim()[0], chance - 2), 101)
-    chance_line(axis, percent=chance)
+        bar = shown.mark_bar().encode(
+            **look, x=x, tooltip=tips, opacity=alt.condition("datum.liked", alt.value(0.35), alt.value(1))
+        )
+        spread = shown.mark_rule(color="#222").encode(**look | {"color": alt.value("#222")}, **ends)
+        text = alt.Chart().transform_filter("datum.kind != 'seed'").mark_text(align="left", color="#222", fontSize=10)
+        text = text.encode(**look | {"color": alt.value("#222")}, x=alt.value(WIDTH + 4), text="text:N")
+        layers = [bar, spread, text]
+    layers.append(alt.Chart().mark_rule(color=GREY).encode(x=alt.XDatum(0)) if signed else chance_of_bars())
+    layers.append(of_kind("beside").mark_rule(strokeDash=DASHED, color="#999").encode(x=x))
+    chart = panels(layers, frame, panel_names(part, every), ROW * len(rows) * max(1, len(colours)))
+    pale = PALE if frame["liked"].any() and not dotted else ""
+    return DrawnFigure(
+        chart.properties(spacing={"row": 24, "column": 76}) if len(every) > 1 else chart,
+        numbers.names,
+        numbers.found,
+        pale,
+    )
 
 
-def set_round_ticks(axis: Axes, log: bool) -> None:
-    """Set ticks at round numbers, written out in full."""
-    low, high = axis.get_xlim()
-    wide = log and high > WIDE * low
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9) if wide else MaxNLocator(4))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axis.xaxis.set_minor_locator(NullLocator())
+def chance_of_bars() -> alt.Chart:
+    return chance_rule(x=alt.X("min(chance):Q", title=f"{ACCURACY}, dotted: chance"))
+
+
+def bar_frame(
+    numbers: PartNumbers, rows: Sequence[Key], every: Sequence[Key]
+) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """Return a row for each number, also for missing ones, the single seeds of dots, and the means of `beside`; also
+    the names of rows and colours in order."""
+    part, shown = numbers.part, varying_labels(rows)
+    names, seeds = [part.rows[k] for k in shown], seeds_of(numbers)
+    of_row = {row: title(part, names, tuple(row[k] for k in shown)) for row in rows}
+    colours = part.records.labels(part.colour) if part.colour else []
+    words = {colour: title(part, [part.colour], (colour,)) for colour in colours}
+    beside, found = part.beside.estimates([*part.panels]) if part.beside else {}, []
+    for panel in every:
+        labels = dict(zip(part.panels, panel, strict=True))
+        blank = {"panel": heading(part, part.panels, panel), "chance": panel_chance(part, labels), "liked": False}
+        if panel in beside:
+            found.append({"kind": "beside", **blank, "value": 100 * beside[panel].value})
+        for row in rows:
+            for colour in colours or [None]:
+                key = (*panel, *row, *([] if colour is None else [colour]))
+                line = blank | {"row": of_row[row], "colour": words.get(colour, "")}
+                found.append({"kind": "estimate", **line, **bar_numbers(numbers, key)})
+                several = seeds.get(key, ()) if len(seeds.get(key, ())) > 1 else ()
+                found += [{"kind": "seed", **line, "value": 100 * value} for value in several]
+    return pd.DataFrame(found), list(dict.fromkeys(of_row.values())), list(words.values())
+
+
+def bar_numbers(numbers: PartNumbers, key: Key) -> dict[str, Any]:
+    """Return the columns of one number: with its interval as a dot, with its deviation over seeds as a bar."""
+    its = numbers.found.get(key)
+    if its is None:
+        return {"value": None, "text": missing_sign(key not in numbers.awaited)}
+    part, spread = numbers.part, 0.0 if np.isnan(its.deviation) else its.deviation
+    ends = (its.low, its.high) if part.dots or part.against else (its.value - spread, its.value + spread)
+    text = number_text(100 * its.value, 100 * its.deviation)
+    shown = {"from": 100 * ends[0], "to": 100 * ends[1], "text": text, "liked": key in numbers.liked}
+    return percents(its) | shown
+
+
+def seeds_of(numbers: PartNumbers) -> dict[Key, list[float]]:
+    """Return the accuracies of single seeds for each key, over all their records; empty if the part shows none."""
+    part, scores = numbers.part, numbers.part.records.scores
+    if not part.dots or numbers.against or not len(scores):
+        return {}
+    names = [*numbers.names]
+    known = scores.dropna(subset="accuracy").assign(right=lambda row: row["accuracy"] * row["n"])
+    pooled = known.groupby(list(dict.fromkeys([*names, "seed"])), sort=False)[["right", "n"]].sum()
+    return {key: its.tolist() for key, its in (pooled["right"] / pooled["n"]).groupby(names, sort=False)}
+
+
+def draw_heat_map(part: HeatMap) -> DrawnFigure:
+    """Draw accuracy (%) as squares: the last label of `panels` goes to the right, the others downwards.
+
+    A square without records shows a dash; one whose run isn't finished shows three dots.
+    """
+    numbers = PartNumbers(part, [*part.panels, *filter(None, [part.y, part.x])])
+    found = numbers.found
+    down = [key for key in numbers.keys(part.panels[:-1]) if any(k[: len(key)] == key for k in found)] or [()]
+    right, across, up = numbers.keys(part.panels[-1:]) or [()], side_values(part, part.x), side_values(part, part.y)
+    rows = [
+        {
+            "down": heading(part, part.panels[:-1], line),
+            "right": heading(part, part.panels[-1:], panel),
+            "x": value_words(part, part.x, *x) if x else "",
+            "y": value_words(part, part.y, *y) if y else "",
+            **square_numbers(numbers, (*line, *panel, *y, *x)),
+        }
+        for line in down
+        for panel in right
+        for y in up
+        for x in across
+    ]
+    frame = pd.DataFrame(rows)
+    look = {
+        "x": alt.X("x:N", sort=[*frame["x"].unique()], title=axis_name(part.x), axis=alt.Axis(labelAngle=0)),
+        "y": alt.Y("y:N", sort=[*frame["y"].unique()][::-1], title=axis_name(part.y) if part.y else None),
+    }
+    scale = alt.Scale(scheme="viridis", domain=[0, 100])
+    colour = alt.Color("value:Q", scale=scale, legend=alt.Legend(title=f"{ACCURACY}, chance in the middle"))
+    ink = alt.condition("datum.value == null || datum.value > 60", alt.value("black"), alt.value("white"))
+    text = alt.Chart().mark_text(fontSize=10, lineBreak="\n").encode(**look, text="text:N", color=ink)
+    squares = alt.Chart().mark_rect().encode(**look, color=colour, tooltip=["x", "y", "estimate"])
+    size = {"width": SQUARE * len(across), "height": SQUARE * len(up)}
+    header = alt.Header(labelExpr="split(datum.label, '\\n')", labelAngle=0)
+    down_facet = alt.Row("down:N", sort=[*frame["down"].unique()], header=header.copy())
+    right_facet = alt.Column("right:N", sort=[*frame["right"].unique()], header=header)
+    sides = ({"row": down_facet} if len(down) > 1 else {}) | ({"column": right_facet} if right != [()] else {})
+    chart = alt.layer(squares, text, data=frame).properties(**size)
+    return DrawnFigure(chart.facet(**sides) if sides else chart, numbers.names, found)
+
+
+def square_numbers(numbers: PartNumbers, key: Key) -> dict[str, Any]:
+    """Return the columns of one square: its accuracy, and the deviation if there are several seeds."""
+    its = numbers.found.get(key)
+    if its is None:
+        return {"value": None, "text": missing_sign(key not in numbers.awaited), "estimate": ""}
+    deviation = "" if np.isnan(its.deviation) else f"\n±{100 * its.deviation:.1f}"
+    return percents(its) | {"text": number_text(100 * its.value) + deviation}
+
+
+def side_values(part: HeatMap, name: str) -> list[Key]:
+    """Return the values of a side of a heat map, numbers in rising order; a side without a label has one empty
+    value."""
+    values = part.records.labels(name) if name else []
+    numbers = all(isinstance(value, int | float) for value in values)
+    return [(value,) for value in (sorted(values) if numbers else values)] or [()]

@@ -1,11 +1,14 @@
 """Assembles a study's page: its answer, its other parts, and the sections on its runs that every page has."""
 
+import operator
+import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import pandas as pd
 
@@ -15,7 +18,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.spread import is_for_own_pairs
-from menagerie.studies.analysis.tables import DASH, flatten_texts, to_rows
+from menagerie.studies.analysis.tables import DASH, flatten_texts
 from menagerie.studies.analysis.two_levels import explain_intervals
 from menagerie.studies.analysis.words import (
     TERMS,
@@ -45,7 +48,7 @@ from menagerie.studies.frame.parts import (
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.report.figures import model_label
-from menagerie.studies.report.pages import write_page
+from menagerie.studies.report.tables import styled_table
 from menagerie.studies.runs.cell import DIVERGED, Cell
 from menagerie.studies.runs.data import FRACTIONS, SplitData
 from menagerie.studies.runs.folder import machines_of_runs
@@ -74,10 +77,9 @@ def write_report(study: AnyStudy, records: Records) -> Path:
     every = [*answer, *rest, *training]
     drop_former(every, out)
     shown = {id(part): write_page_part(part, out) for part in every}
-    finish_tables(out, shown.values())
-    return write_page(
-        out / "report.html",
-        Path(__file__).with_suffix(".html"),
+    if latex := [its["latex"] for its in shown.values() if its["kind"] == "table"]:
+        write_text(out / "results.tex", latex[0])
+    values: dict[str, Any] = dict(
         title=study.title,
         answer=[shown[id(part)] for part in answer],
         cases=cases_with_scores(records),
@@ -91,10 +93,23 @@ def write_report(study: AnyStudy, records: Records) -> Path:
         config=shared_split_values(records) | reported_options(study) | varied_fields(records),
         remarks=study.notes(),
         notes=machines_of_runs(out, results),
-        terms=TERMS,
         charts=page_script() if any(its["kind"] == "chart" for its in shown.values()) else "",
         smoke=smoke_warning(steps_of_runs(records), records_in(results)),
     )
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters["combine"] = operator.or_
+    page = environment.get_template("page.html")
+    write_text(out / "report.html", page.render(values, terms=terms_in(page.render(values, terms={}), TERMS)))
+    return out / "report.html"
+
+
+def terms_in(page: str, terms: Mapping[str, str]) -> dict[str, str]:
+    """Choose the terms that occur in the text of a page, in singular or plural, or with underscores as a field's name;
+    returns them with their meanings."""
+    text = re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", page)
+    patterns = {term: r"[\s_-]+".join(map(re.escape, re.split(r"[\s-]", term))) for term in terms}
+    return {term: terms[term] for term, words in patterns.items() if re.search(rf"\b{words}s?\b", text, re.IGNORECASE)}
 
 
 def with_test_names(study: AnyStudy, part: Part) -> Part:
@@ -127,15 +142,6 @@ def curves_of(records: Records) -> list[Part]:
     ]
     kinds = {tuple(place.get(name) for name in names) for place in places}
     return [Curves("training", records, names, says=TRAINED)] if 0 < len(kinds) <= MOST_CURVES else []
-
-
-def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
-    """Give the first coloured table its colour key, and write the first table as `results.tex`."""
-    tables = [its for its in shown if its["kind"] == "table"]
-    for its in [its for its in tables if its["shaded"] is not None][:1]:
-        its["key"] = True
-    for its in tables[:1]:
-        write_text(out / "results.tex", its["latex"])
 
 
 def run_states(study: AnyStudy, records: Records) -> dict[str, Any]:
@@ -176,7 +182,8 @@ def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> d
     """Describe the models and their runs."""
     models = list(dict.fromkeys(arm.cell.model for arm in records.arms if arm.trains and is_scorer(arm.cell.model)))
     trained = [result for result in results if "loss_negatives" in result]
-    return {"about": explain_models(models), "models": to_rows(model_table(models, trained))}
+    table = model_table(models, trained)
+    return {"about": explain_models(models), "models": styled_table(table) if len(table) else ""}
 
 
 def is_scorer(model: str) -> bool:
