@@ -101,7 +101,12 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for a device that this machine hasn't, unless Slurm runs the pieces."""
+        """Raise for a device that this machine hasn't, unless Slurm runs the pieces; say if options of judges are
+        unused."""
+        from menagerie.models.library.judged import JudgeSource
+
+        if self.judge != JudgeOptions() and not any(isinstance(model.source, JudgeSource) for model in self.tested):
+            print("note: --judge changes nothing: no model among those given answers questions")
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 

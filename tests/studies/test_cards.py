@@ -26,7 +26,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.card_scores import COLUMNS, read_scores, record_results, score_row
 from menagerie.studies.scoring.cards import card_numbers, verify_card, write_board
-from menagerie.studies.scoring.frozen import FrozenPiece, portable_label, write_cards
+from menagerie.studies.scoring.frozen import portable_label, write_cards
 from menagerie.studies.scoring.models import Model, parse_models
 from menagerie.studies.scoring.splits import split_piece
 from menagerie.studies.split_study import PRESETS
@@ -142,7 +142,7 @@ def leaky(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("menagerie.studies.scoring.models.find_training", lambda source: training)
     (file,) = folder.glob("store/*/frozen-small-3.h5")
     (model,) = parse_models(["mine.py:Mine"], [], TowerConfig("nano", "", 32))
-    piece = split_piece(model, "small-3", file, FrozenPiece).job(tmp_path)
+    piece = split_piece(model, "small-3", file, frozen=True).job(tmp_path)
     piece.run(lambda done, text: None, lambda: None)
     assert not piece.problem
     (path,) = write_cards(Records((Arm(piece, {"split": "small-3"}),), tmp_path))
