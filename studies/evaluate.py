@@ -14,7 +14,7 @@ counted, and left out of numbers that are called unseen. Ends with `report.html`
 finished.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,9 +28,7 @@ from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
     from menagerie.generators.splits.recipe import SplitRecipe
-    from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.scoring.scores import Score
     from menagerie.studies.scoring.splits import SplitPiece
 
 
@@ -40,6 +38,7 @@ class Evaluate(ScoringStudy):
 
     on: ClassVar[str] = "split"
     kept: ClassVar[str] = "cells.jsonl"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.splits"
 
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Split files, recipes by name, TOML files."""
@@ -117,22 +116,6 @@ class Evaluate(ScoringStudy):
                 print(f"{name}: at most, because scenes in which an object is too hidden are left out")
         return True
 
-    @property
-    def columns(self) -> "Sequence[str]":
-        from menagerie.studies.scoring.splits import COLUMNS
-
-        return COLUMNS
-
-    def scores(self, records: "Records") -> "Sequence[Score]":
-        from menagerie.studies.scoring.splits import split_scores
-
-        return split_scores(records)
-
-    def further(self, records: "Records") -> "Iterator[Part]":
-        from menagerie.studies.scoring.splits import split_parts
-
-        return split_parts(records)
-
     def export(self, records: "Records") -> None:
         """Write results.tex, and the cards of frozen benchmarks."""
         from menagerie.studies.scoring.frozen import write_cards
@@ -140,14 +123,6 @@ class Evaluate(ScoringStudy):
         super().export(records)
         for card in write_cards(records):
             print(card)
-
-    def conclude(self, records: "Records") -> None:
-        """Print the main numbers, and what the models' training had of the tests."""
-        from menagerie.studies.scoring.page import short_names
-        from menagerie.studies.scoring.trained_on import print_training, scored_tests
-
-        super().conclude(records)
-        print_training(scored_tests(records), short_names(records))
 
 
 PRESETS = {"all": Evaluate()}

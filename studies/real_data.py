@@ -186,7 +186,7 @@ class RealTraining(ModelOptions, Study):
     def training_parts(self, records: "Records") -> "Iterator[Part]":
         """Yield what cells were trained on, what they took over from starting weights, and how they trained."""
         from menagerie.studies.frame.parts import Curves, Facts, Heading, Rows
-        from menagerie.studies.scoring.benchmark_tables import benchmark_parts
+        from menagerie.studies.scoring import benchmark_tables
 
         rows = []
         for (sources, parser), there in self.prepared.photos.items():
@@ -203,7 +203,7 @@ class RealTraining(ModelOptions, Study):
         cells = records.where(lambda arm: arm.trains)
         yield Heading("How they trained")
         yield Curves("training", cells, varying_axes(records), chance=self.chance, says=TRAINED)
-        yield from benchmark_parts(records.where(lambda arm: not arm.trains))
+        yield from benchmark_tables.parts(records.where(lambda arm: not arm.trains))
 
     @property
     def chance(self) -> float:

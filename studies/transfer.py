@@ -32,11 +32,8 @@ from menagerie.studies.runs.machine import check_device
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
-    from menagerie.studies.frame.parts import Part
-    from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
     from menagerie.studies.scoring.rerank import FirstPass
-    from menagerie.studies.scoring.scores import Score
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,7 @@ class Transfer(ScoringStudy):
 
     on: ClassVar[str] = "benchmark"
     kept: ClassVar[str] = "results.jsonl"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_tables"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
@@ -168,35 +166,6 @@ class Transfer(ScoringStudy):
 
         both = ((model, one) for model in self.tested for one in self.subjects)
         return {(model.label, one.label): training_had(model.training, one.bench) for model, one in both}
-
-    @property
-    def columns(self) -> "Sequence[str]":
-        from menagerie.studies.scoring.benchmark_tables import COLUMNS
-
-        return COLUMNS
-
-    def scores(self, records: "Records") -> "Sequence[Score]":
-        from menagerie.studies.scoring.benchmark_tables import benchmark_scores
-
-        return benchmark_scores(records)
-
-    def further(self, records: "Records") -> "Iterator[Part]":
-        from menagerie.studies.scoring.benchmark_tables import benchmark_parts
-
-        return benchmark_parts(records)
-
-    def export(self, records: "Records") -> None:
-        """Write results.tex, with the paper's tables."""
-        from menagerie.studies.scoring.benchmark_tables import paper_latex
-        from menagerie.studies.scoring.page import write_latex
-
-        write_latex(records, self.scores(records), paper_latex(records))
-
-    def conclude(self, records: "Records") -> None:
-        """Print the main numbers, and what the models' training had of the benchmarks."""
-        super().conclude(records)
-        for piece in (arm.cell for arm in records.arms if arm.cell.had):
-            print(f"{piece.label}: training of {piece.tested.title} had {piece.had}")
 
 
 PRESETS = {"all": Transfer()}

@@ -69,7 +69,7 @@ def name_headline(benchmark: str, headline: str) -> str:
     return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
 
 
-def benchmark_scores(records: Records) -> list[Score]:
+def scores(records: Records) -> list[Score]:
     """Return the numbers of all models on all benchmarks, and those that papers report. A page draws the first headline
     of each benchmark."""
     names, found, theirs = short_names(records), [], {}
@@ -143,7 +143,7 @@ def our_rows(records: Records, layout: PaperTable) -> Iterator[list[str]]:
         yield [title, *cells]
 
 
-def paper_latex(records: Records) -> list[str]:
+def latex(records: Records) -> list[str]:
     """Return the tables of the paper in LaTeX."""
     of = f'of "{OC_CLIP["paper"]}"; rows marked{THEIRS} are its figures. Percent.'
     return [
@@ -152,7 +152,7 @@ def paper_latex(records: Records) -> list[str]:
     ]
 
 
-def benchmark_parts(records: Records) -> Iterator[Part]:
+def parts(records: Records) -> Iterator[Part]:
     """Yield the paper's tables, and pictures of the images that models got wrong by the widest margins."""
     for layout, frame in paper_tables(records):
         name, title = f"paper-table-{layout.number}", f"Beside table {layout.number} of the paper: {layout.title}"
@@ -162,6 +162,12 @@ def benchmark_parts(records: Records) -> Iterator[Part]:
         yield Heading("Clearest errors", WRONG)
     for (piece, wrong), file in zip(found, file_names(piece.name for piece, _ in found).values(), strict=True):
         yield Pictures(f"wrong-{file}", error_pictures(piece, wrong), folded=piece.name)
+
+
+def lines(records: Records) -> Iterator[str]:
+    """Yield lines on what models' training had of the benchmarks."""
+    for piece in (arm.cell for arm in records.arms if arm.cell.had):
+        yield f"{piece.label}: training of {piece.tested.title} had {piece.had}"
 
 
 def error_pictures(piece: BenchmarkPiece, wrong: Sequence[Mapping[str, Any]]) -> list[Picture]:

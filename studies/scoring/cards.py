@@ -1,5 +1,5 @@
-"""Cards: a model's numbers on a frozen benchmark as sealed JSON, with a page made from it and the scores of every
-record; and a leaderboard of cards.
+"""Cards: a model's numbers on a frozen benchmark as sealed JSON, with the scores of every record; and a leaderboard
+of cards.
 
 The seal is a digest of the card's text. It detects accidental changes, but it isn't a signature, as everybody can
 compute it. A card is proved by the scores beside it, from which its numbers are computed again, or by evaluating the
@@ -24,7 +24,7 @@ from menagerie.envs.core.records import check_digest, file_digest, seal, unseal
 from menagerie.generators.benchmarks.benchmark import four_way_rules
 from menagerie.generators.frozen.benchmark import Frozen, load_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
-from menagerie.studies.analysis.tables import DASH, flatten_texts
+from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import Estimate, estimates
 from menagerie.studies.scoring.card_scores import read_scores, record_results, scenes_digest
 
@@ -36,12 +36,6 @@ MEANS: Mapping[str, Callable[[str], bool]] = {
 }
 """The means of a card, each with its tasks. Four-way items aren't among them, because they have the captions of swaps
 again."""
-
-
-SAYS = (
-    "How often the true caption is preferred to false ones, with a 95 % interval for new animal pairs. All tasks of a "
-    "mean have equal weight. Items of a judge without a verdict tie."
-)
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):
@@ -165,29 +159,14 @@ def card_number(test: str, task: str, parts: Sequence[pd.DataFrame], its: Estima
 def write_card(
     folder: Path, name: str, scores: Path, frozen: Frozen, model: CardModel, program: dict[str, str | int], date: str
 ) -> Path:
-    """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the .json file."""
+    """Write a card as `name`.json, with a copy of its scores as `name`.csv; returns the .json file."""
     path, copy = folder / f"{name}.json", folder / f"{name}.csv"
     copy_file(scores, copy)
     tests, means = card_numbers(copy, model.answers)
     kept = {"file": copy.name, "digest": file_digest(copy)}
     card = Card(FORM, benchmark_entry(frozen), model, program, date, means, tests, kept)
     write_text(path, seal(msgspec.to_builtins(card), indent=1) + "\n")
-    write_text(path.with_suffix(".md"), page_of(card))
     return path
-
-
-def page_of(card: Card) -> str:
-    """Return the card as a page of Markdown."""
-    fields = msgspec.to_builtins(card)
-    facts = flatten_texts({name: fields[name] for name in ("benchmark", "model", "program", "date", "predictions")})
-    facts |= {"model.had": "; ".join(f"{its.test}: {its.had}" for its in card.model.had) or "unknown"}
-    header = ("test", "task", "accuracy, %", "95 % interval", "chance, %", "records", "animal pairs")
-    rows = [
-        [its.test or "mean of", its.task, *its.cells, f"{100 * its.chance:.1f}", its.records, its.pairs]
-        for its in (*card.means, *card.tests)
-    ]
-    tables = (line for table in ((["", ""], facts.items()), (header, rows)) for line in ("", *markdown_table(*table)))
-    return "\n".join([f"# {card.model.marked} on {card.benchmark['name']}", "", SAYS, *tables, ""])
 
 
 def markdown_table(header: Sequence[str], rows: Any) -> list[str]:

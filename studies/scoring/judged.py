@@ -81,20 +81,8 @@ def flag_undecided(records: "Records", model: str, name: str) -> str:
 
 
 def answers_in_words(result: Mapping[str, Any]) -> str:
-    """Return the counts of a judge's result in words."""
-    count = {"items": 0, "questions": 0, **result["judged"]}.get
-    parts = [f"{count('undecided', 0)} of {count('items')} items without a verdict ({undecided_share(result):.1%})"]
-    parts.append(f"{count('questions')} questions, {count('kept', 0)} of them answered before")
-    parts += [f"{number} {problem}" for problem in PROBLEMS if (number := count(problem, 0))]
-    if without := count("ungraded", 0):
-        parts.append(f"{without} answers without log-probabilities, which are only right or wrong")
-    if bounded := count("bounded", 0):
-        parts.append(f"{bounded} answers with one of the two words not among the alternatives")
-    if choices := count("choices", 0):
-        parts.append(
-            f"the place decided {count('by_place', 0)} of {choices} choices ({count('by_place', 0) / choices:.1%})"
-        )
-    parts.append(f"{count('tokens_in', 0)} tokens in, {count('tokens_out', 0)} out")
-    if len(names := result.get("answered_by", [])) > 1:
-        parts.append(f"answered under several names: {', '.join(names)}")
-    return "; ".join(parts)
+    """Return the counts of a judge's result in words, as `Judge.totals` names them."""
+    counted = [f"{name.replace('_', ' ')} {number}" for name, number in result["judged"].items() if number]
+    names = result.get("answered_by", [])
+    several = [f"answered under several names: {', '.join(names)}"] * (len(names) > 1)
+    return "; ".join([f"{undecided_share(result):.1%} of items without a verdict", *counted, *several])

@@ -51,6 +51,7 @@ from menagerie.studies.scoring.trained_on import (
     cover_tests,
     coverage_parts,
     scored_tests,
+    training_lines,
     warnings_in,
     with_items,
     without_left_out,
@@ -210,7 +211,7 @@ def texts_of_tests(tests: Tests) -> list[Caption]:
     return list(dict.fromkeys(text for test in tests.values() for text in test.texts))
 
 
-def split_scores(records: Records) -> list[Score]:
+def scores(records: Records) -> list[Score]:
     """Return the numbers of all models on all splits; those of swaps come first on the page."""
     names, found = short_names(records), []
     known = records.estimates(("model", "split", "subset", "task")) if records.results else {}
@@ -227,7 +228,7 @@ def split_scores(records: Records) -> list[Score]:
     return found
 
 
-def split_parts(records: Records) -> Iterator[Part]:
+def parts(records: Records) -> Iterator[Part]:
     """Yield, for each split, which records are left out, how far other models are above the first, and what their
     training had of it."""
     names = short_names(records)
@@ -243,3 +244,13 @@ def split_parts(records: Records) -> Iterator[Part]:
             swaps, words = its.where(task="swap"), {"model": names}
             yield Table(f"differences-{file}", swaps, ("model",), against={"model": first}, words=words, says=says)
         yield from coverage_parts(scored_tests(its), file, names)
+
+
+def latex(records: Records) -> list[str]:
+    """Return no further tables in LaTeX."""
+    return []
+
+
+def lines(records: Records) -> Iterator[str]:
+    """Yield lines on what models' training had of the tests."""
+    return training_lines(scored_tests(records), short_names(records))

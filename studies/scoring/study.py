@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.models import Model
     from menagerie.studies.scoring.piece import Piece
-    from menagerie.studies.scoring.scores import Score
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,9 @@ class ScoringStudy(AnyStudy):
     """The label of what models are scored on."""
     kept: ClassVar[str]
     """The file of all results."""
+    written_by: ClassVar[str]
+    """The module with the columns of results.csv (`COLUMNS`), the numbers (`scores`), the further parts of the page
+    (`parts`), further tables in LaTeX (`latex`) and what is printed (`lines`). It loads pandas."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -80,22 +83,9 @@ class ScoringStudy(AnyStudy):
         """How pieces are scored. Only the last digits of results depend on it."""
         return {"device": self.device, "threads": self.threads}
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """The columns of results.csv."""
-        return ()
-
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
         """Return a piece for each model and each split or benchmark that it is scored on."""
-
-    def scores(self, records: "Records") -> "Sequence[Score]":
-        """Return the numbers of all finished pieces."""
-        return ()
-
-    def further(self, records: "Records") -> "Iterable[Part]":
-        """Yield the parts of the page that only this study has."""
-        return ()
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
@@ -125,30 +115,35 @@ class ScoringStudy(AnyStudy):
         return self
 
     def tables(self, records: "Records") -> None:
+        """Write all results, and results.csv."""
         from menagerie.studies.scoring.page import write_results
 
-        write_results(records, self.columns, self.kept)
+        write_results(records, import_module(self.written_by).COLUMNS, self.kept)
 
     def export(self, records: "Records") -> None:
         """Write results.tex."""
         from menagerie.studies.scoring.page import write_latex
 
-        write_latex(records, self.scores(records))
+        writer = import_module(self.written_by)
+        write_latex(records, writer.scores(records), writer.latex(records))
 
     def page(self, records: "Records") -> "Iterable[Part]":
         from menagerie.studies.scoring.page import score_page
 
-        return score_page(records, self.scores(records), self.further(records))
+        writer = import_module(self.written_by)
+        return score_page(records, writer.scores(records), writer.parts(records))
 
     def conclude(self, records: "Records") -> None:
         """Print the main numbers. Raises if nothing could be scored, or if a judge gave no verdict at all."""
         from menagerie.studies.scoring.judged import check_verdicts
         from menagerie.studies.scoring.page import print_headlines
 
-        left = left_out_pieces(records)
+        left, writer = left_out_pieces(records), import_module(self.written_by)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
-        print_headlines(self.scores(records))
+        print_headlines(writer.scores(records))
+        for line in writer.lines(records):
+            print(line)
         check_verdicts(records)
 
     def left_out(self, records: "Records") -> dict[str, str]:

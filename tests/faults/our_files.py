@@ -63,7 +63,7 @@ def make_checkpoint(folder: Path) -> Path:
 
 
 def make_card(folder: Path) -> Path:
-    """Write a card with its page and its scores."""
+    """Write a card with its scores."""
     rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5") for k in range(12)]
     write_csv(folder / "scores.csv", COLUMNS_OF_SCORES, rows)
     model, program = CardModel("clip", "0", "small", "", 0), {"version": "0.1", "render_version": 1, "commit": ""}
