@@ -150,39 +150,6 @@ def meaning_of_flags(cells: pd.DataFrame) -> str:
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
 
 
-NUMBER = r"[+-]?\d[\d.]*"
-IN_TEXT = (
-    rf"^(?P<value>{NUMBER})(?: %)?(?: ± (?P<deviation>{NUMBER}))?"
-    rf"(?: \[(?:(?P<low>{NUMBER}), (?P<high>{NUMBER})|(?P<why>[^\]]*))\])?(?:, (?P<flag>{FLAG[2:]}))?$"
-)
-"""A number as tables show it: "61.5 ± 2.3", "27.0 [12.1, 40.2]", "27.0 [no interval]"."""
-
-
-def separate_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of texts with only a number in each cell. Intervals, deviations and flags go into further columns:
-    NAME low, NAME high, NAME deviation and NAME note. The note also has the reason for a missing number or
-    interval."""
-    parts = [
-        column
-        for k, name in enumerate(column_names(frame))
-        for column in split_column(name, frame.iloc[:, k].astype(str))
-    ]
-    return pd.concat(parts, axis=1) if parts else frame  # a plan may have no row yet
-
-
-def split_column(name: str, texts: pd.Series) -> list[pd.Series]:
-    """Split a column into such columns; return it unchanged if it has other texts with digits."""
-    found = texts.str.extract(IN_TEXT)
-    others, known = texts[found["value"].isna()], found.columns[found.notna().any()]
-    if len(known) < 2 or others.str.contains(r"\d").any():
-        return [texts.rename(name)]
-    notes = others[~others.isin((DASH, WAITING))].reindex(texts.index)
-    found = found.assign(note=notes.fillna(found["why"]).fillna(found["flag"]))
-    bounds = ("low", "high") if found[["low", "why"]].notna().any(axis=None) else ()
-    others = [part for part in ("deviation", "note") if found[part].notna().any()]
-    return [found["value"].rename(name), *(found[part].rename(f"{name} {part}") for part in (*bounds, *others))]
-
-
 def print_table(header: Iterable[str], rows: Iterable[Iterable[str]], title: str) -> None:
     """Print a table."""
     from rich.console import Console

@@ -5,12 +5,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from jaxtyping import UInt8
-from matplotlib.figure import Figure
 
-from menagerie.envs.core.files import file_name
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.analysis.errors import (
@@ -23,11 +19,10 @@ from menagerie.studies.analysis.errors import (
     surest_records,
 )
 from menagerie.studies.analysis.tables import to_csv
-from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.layout import Key, label_values, value_words
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
 from menagerie.studies.frame.records import Records
-from menagerie.studies.report.figures import image_uri, model_label, write_png
+from menagerie.studies.report.figures import image_uri, model_label
 from menagerie.studies.report.tables import styled_table
 from menagerie.studies.runs.evaluation import FILE
 
@@ -37,24 +32,12 @@ SMALL = 128  # pixels; larger images are JPEGs, a tenth of the size of PNGs
 
 
 def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
-    """Write a sheet of all pictures and their texts; returns the pictures for the page."""
-    if part.pictures:
-        file = out / "figures" / f"{part.name}.png"
-        sheet = sample_sheet(pad_to_one_size([its.image for its in part.pictures]), [its[1:3] for its in part.pictures])
-        write_png(file, sheet)
-        to_csv(file.with_suffix(".csv"), pd.DataFrame([its[1:] for its in part.pictures], columns=Picture._fields[1:]))
+    """Write the texts of all pictures as CSV; returns the pictures for the page."""
+    texts = pd.DataFrame([its[1:] for its in part.pictures], columns=Picture._fields[1:])
+    to_csv(out / "figures" / f"{part.name}.csv", texts)
     return [
         its._asdict() | {"uri": image_uri(its.image, kind="jpeg" if max(its.image.shape) > SMALL else "png")}
         for its in part.pictures
-    ]
-
-
-def pad_to_one_size(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarray, "h w 3"]]:
-    """Pad images with white to one common size."""
-    height, width = (max(image.shape[side] for image in images) for side in (0, 1))
-    return [
-        np.pad(image, ((0, height - image.shape[0]), (0, width - image.shape[1]), (0, 0)), constant_values=255)
-        for image in images
     ]
 
 
@@ -147,38 +130,16 @@ def compare_scores(row: Any) -> str:
 
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run
-def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
-    """Write a row of sample images of train and of each test that has images; returns the rows as data URIs, by
-    subset."""
-    sheets, pictures = {}, SplitPictures(read_split(split))
+def sample_images(split: Path, tests: tuple[str, ...]) -> dict[str, list[dict[str, str]]]:
+    """Return sample images of train and of each test that has images, with their captions, by subset."""
+    samples, pictures = {}, SplitPictures(read_split(split))
     for subset in ("train", *tests):
         records = pictures.split.subsets.get(subset, ())  # of several files not each has all tests
         if not len(records):
             continue
         chosen = [len(records) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]
-        images = list(pictures.images(subset, chosen))
-        captions = [(records.captions[i], records.negatives[i]) for i in chosen]
-        file = out / "figures" / f"samples-{file_name(subset)}.png"
-        sheets[subset] = write_png(file, sample_sheet(images, captions))
-    return sheets
-
-
-def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
-    """Draw images of one size in a row, each with its caption and, in red, its hard negative.
-
-    All images share one pair of axes, because a pair for each takes several times as long.
-    """
-    height, width = images[0].shape[:2]
-    gap, lines = width // 16, max(wrap(text).count("\n") + 1 for both in captions for text in both)
-    shown, beside = 2.0 * height / (width + 2 * gap), 0.15 * lines + 0.1  # inches of an image and of each text
-    figure = Figure((2.0 * len(images), shown + 2 * beside))
-    axis = figure.add_axes((0, beside / (shown + 2 * beside), 1, shown / (shown + 2 * beside)))
-    axis.axis("off")
-    axis.imshow(np.hstack([np.pad(image, ((0, 0), (gap, gap), (0, 0)), constant_values=255) for image in images]))
-    for number, (_, both) in enumerate(zip(images, captions, strict=True)):
-        middle = (number + 0.5) * (width + 2 * gap)
-        for text, y, side, colour in zip(
-            both, (-width / 32, height + width / 64), ("bottom", "top"), ("#0a5c2c", "#a01818"), strict=True
-        ):
-            axis.text(middle, y, wrap(text), fontsize=8, color=colour, ha="center", va=side)
-    return figure
+        shown = zip(pictures.images(subset, chosen), chosen, strict=True)
+        samples[subset] = [
+            {"uri": image_uri(image), "true": records.captions[i], "false": records.negatives[i]} for image, i in shown
+        ]
+    return samples

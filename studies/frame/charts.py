@@ -25,14 +25,22 @@ CONFIG: dict[str, Any] = {
     "padding": 6,
     "axis": {"labelLimit": 300, "gridOpacity": 0.5, "titleFontWeight": "normal"},
     "header": {"labelLimit": 300, "labelFontWeight": "bold", "title": None},
-    "legend": {"orient": "top", "columns": 3, "labelLimit": 320, "symbolLimit": 60, "title": None},
+    "legend": {
+        "orient": "top",
+        "columns": 3,
+        "labelLimit": 320,
+        "symbolLimit": 60,
+        "symbolOpacity": 1,
+        "titleLimit": 400,
+        "title": None,
+    },
     "range": {"category": COLOURS, "symbol": SHAPES},
     "view": {"stroke": "#ddd"},
 }
 
 
 def panels(
-    layers: Sequence[alt.Chart], frame: Any, names: Sequence[str], height: float = HEIGHT, width: float = WIDTH
+    layers: Sequence[alt.Chart], frame: Any, names: Sequence[str], height: int = HEIGHT, width: int = WIDTH
 ) -> alt.TopLevelMixin:
     """Draw layers in a panel for each of `names`, the values of the column `panel` of their frame, in this order."""
     chart = alt.layer(*layers, data=frame).properties(width=width, height=height)

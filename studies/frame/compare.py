@@ -5,9 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_text
 from menagerie.models.registry import short_name
-from menagerie.studies.analysis.tables import print_table, separate_numbers, to_csv, to_latex
+from menagerie.studies.analysis.tables import print_table, to_csv
 from menagerie.studies.frame.arm import label_text
 from menagerie.studies.frame.estimate import KEY, estimates
 from menagerie.studies.frame.records import read
@@ -16,8 +15,8 @@ RUN, RECORD = "run", [*KEY, "animals", "value"]
 
 
 def compare_runs(first: Path, second: Path) -> Path:
-    """Print how the run `second` (B) differs from `first` (A) on the records that both have; writes comparison.csv and
-    .tex into B."""
+    """Print how the run `second` (B) differs from `first` (A) on the records that both have; writes comparison.csv
+    into B."""
     sides = [read_points(folder) for folder in (first, second)]
     labels = [name for name in sides[0] if name not in RECORD and name in sides[1]]
     places = [set(side[labels].itertuples(index=False, name=None)) for side in sides]
@@ -40,10 +39,9 @@ def compare_runs(first: Path, second: Path) -> Path:
         for key, change in sorted(changes.items(), key=lambda item: [*map(str, item[0])])
     ]
     header = (*(name.replace("_", " ") for name in by[:-1]), "A", "B", "B - A", "n")
-    table = pd.DataFrame(rows, columns=list(header))
-    to_csv(second / "comparison.csv", separate_numbers(table))
-    caption = f"{second.name} against {first.name}: accuracy in percent, paired difference with its 95 % interval"
-    write_text(second / "comparison.tex", to_latex(table, caption))
+    named_numbers = [*levels.items(), *(((*key[:-1], "B - A"), its) for key, its in changes.items())]
+    numbers = [dict(zip(by, key, strict=True)) | its._asdict() for key, its in named_numbers]
+    to_csv(second / "comparison.csv", pd.DataFrame(numbers))
     print_table(header, rows, f"A: {first}   B: {second}")
     return second / "comparison.csv"
 

@@ -44,7 +44,7 @@ def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> alt.Top
     frame["chance"] = np.where(frame["panel"] == PERCENT, chance, np.nan)
     look = {"x": alt.X("step:Q"), "y": alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)), "detail": "run:N"}
     colour = alt.Color("label:N", sort=[*frame["label"].unique()])
-    lines = alt.Chart().mark_line(size=1.2).encode(**look, color=colour, tooltip=["label", "step", "value"])
+    lines = alt.Chart().mark_line(size=1.2).encode(**look, color=colour, tooltip=["label:N", "step:Q", "value:Q"])
     dots = lines.mark_point(filled=True, size=16).transform_filter(alt.datum.panel == PERCENT)
     rule = alt.Chart().mark_rule(strokeDash=DOTTED, color=GREY).encode(y=alt.Y("min(chance):Q", title=None))
     sides = {

@@ -140,7 +140,7 @@ def x_axis(part: Lines | Scatter) -> alt.X:
         texts = json.dumps({str(place): value_words(part, part.x, value) for place, value in values.items()})
         axis = alt.Axis(values=list(values), labelExpr=f"{texts}[toString(datum.value)]", labelOverlap=True)
         return alt.X("x:Q", title=name, scale=scale, axis=axis)
-    return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format="~s", tickCount=5, labelOverlap=True))
+    return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format=",~g", tickCount=5, labelOverlap=True))
 
 
 def of_kind(kind: str) -> alt.Chart:
@@ -169,20 +169,24 @@ def draw_lines(part: Lines) -> DrawnFigure:
     every = panels_of(part, found)
     beside, more = beside_rows(part)
     frame = pd.concat([frame.drop(columns="key"), beside.drop(columns="key", errors="ignore")], ignore_index=True)
-    y = alt.Y("value:Q", title=ACCURACY, scale=alt.Scale(domain=[floor_of(frame), 101], nice=False))
-    colour = alt.Color("colour:N", sort=list(dict.fromkeys([*colours, *more])))
+    scale = alt.Scale(domain=[floor_of(frame), 101], nice=False)
+    y, low = (alt.Y(f"{name}:Q", title=ACCURACY, scale=scale) for name in ("value", "low"))
+    order = list(dict.fromkeys([*colours, *more]))
+    colour, shape = alt.Color("colour:N", sort=order), alt.Shape("colour:N", sort=order, legend=None)
     look: dict[str, Any] = {"x": x_axis(part), "color": colour}
+    dash = {}
     if part.stroke:
-        look["strokeDash"] = alt.StrokeDash("stroke:N")
-    shape = alt.Shape("colour:N", sort=colour.sort, legend=None)
-    tips = ["colour", *filter(None, ["stroke" if part.stroke else ""]), alt.Tooltip("at", title=part.x), "estimate"]
+        dash["strokeDash"] = alt.StrokeDash(
+            "stroke:N", legend=alt.Legend(symbolType="stroke", symbolStrokeColor="#333")
+        )
+    tips = ["colour:N", *(["stroke:N"] if part.stroke else []), alt.Tooltip("at:N", title=part.x), "estimate:N"]
     layers = [
-        chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY)),
+        chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY, scale=scale)),
         *level_rule(part.level),
-        of_kind("estimate").mark_area(opacity=0.18).encode(**look, y=alt.Y("low:Q", title=ACCURACY), y2="high:Q"),
-        of_kind("estimate").mark_line(size=1.5).encode(**look, y=y),
+        of_kind("estimate").mark_area(opacity=0.18).encode(**look, detail="stroke:N", y=low, y2="high:Q"),
+        of_kind("estimate").mark_line(size=1.5).encode(**look, **dash, y=y),
         of_kind("estimate").mark_point(filled=True, size=40, opacity=1).encode(**look, y=y, shape=shape, tooltip=tips),
-        of_kind("beside").mark_rule(strokeDash=DASHED).encode(color=colour, y=y, tooltip=["colour", "estimate"]),
+        of_kind("beside").mark_rule(strokeDash=DASHED).encode(color=colour, y=y, tooltip=["colour:N", "estimate:N"]),
     ]
     return DrawnFigure(panels(layers, frame, panel_names(part, every)), names, found)
 
@@ -222,7 +226,7 @@ def draw_scatter(part: Scatter) -> DrawnFigure:
     y = alt.Y("value:Q", title=ACCURACY, scale=alt.Scale(zero=False))
     look = {"x": x_axis(part), "color": alt.Color("colour:N", sort=colours)}
     shape = alt.Shape("colour:N", sort=colours, legend=None)
-    tips = ["colour", alt.Tooltip("x", title=part.x), "estimate"]
+    tips = ["colour:N", alt.Tooltip("x:Q", title=part.x), "estimate:N"]
     dots = of_kind("estimate").mark_point(filled=not isinstance(part, Front), size=45)
     layers = [chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY)), *level_rule(part.level)]
     layers.append(dots.encode(**look, y=y, shape=shape, tooltip=tips))
@@ -248,7 +252,7 @@ def draw_bars(part: Bars) -> DrawnFigure:
     if part.colour:
         colour = alt.Color("colour:N", sort=colours)
         look |= {"yOffset": alt.YOffset("colour:N", sort=colours), "color": colour}
-    tips = ["row", *(["colour"] if part.colour else []), "estimate"]
+    tips = ["row:N", *(["colour:N"] if part.colour else []), "estimate:N"]
     shown = of_kind("estimate")
     ends = {"x": alt.X("from:Q", title=name), "x2": "to:Q"}
     if dotted:
@@ -359,7 +363,7 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
     colour = alt.Color("value:Q", scale=scale, legend=alt.Legend(title=f"{ACCURACY}, chance in the middle"))
     ink = alt.condition("datum.value == null || datum.value > 60", alt.value("black"), alt.value("white"))
     text = alt.Chart().mark_text(fontSize=10, lineBreak="\n").encode(**look, text="text:N", color=ink)
-    squares = alt.Chart().mark_rect().encode(**look, color=colour, tooltip=["x", "y", "estimate"])
+    squares = alt.Chart().mark_rect().encode(**look, color=colour, tooltip=["x:N", "y:N", "estimate:N"])
     size = {"width": SQUARE * len(across), "height": SQUARE * len(up)}
     header = alt.Header(labelExpr="split(datum.label, '\\n')", labelAngle=0)
     down_facet = alt.Row("down:N", sort=[*frame["down"].unique()], header=header.copy())

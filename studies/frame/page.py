@@ -29,7 +29,7 @@ from menagerie.studies.analysis.words import (
     smoke_warning,
 )
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.cases import cases_with_scores, write_samples
+from menagerie.studies.frame.cases import cases_with_scores, sample_images
 from menagerie.studies.frame.cells import SEARCHED, untuned_models
 from menagerie.studies.frame.charts import page_script
 from menagerie.studies.frame.draw import drop_former, write_page_part
@@ -88,7 +88,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
         **run_states(study, records),
         **describe_models(records, results),
         **explain_tests(study, records),
-        sheets=sample_sheets(records),
+        seen=samples_of(records),
         untuned=untuned_models(study) if isinstance(study, SplitStudy) else [],
         config=shared_split_values(records) | reported_options(study) | varied_fields(records),
         remarks=study.notes(),
@@ -206,10 +206,10 @@ def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
     }
 
 
-def sample_sheets(records: Records) -> dict[str, str]:
-    """Write sample images of the first split; returns them by subset."""
+def samples_of(records: Records) -> dict[str, list[dict[str, str]]]:
+    """Return sample images of the first split, by subset."""
     files = [arm.file for arm in records.arms if arm.file and isinstance(arm.cell.data, SplitData | SplitFile)]
-    return write_samples(records.out, files[0], records.tests) if files else {}
+    return sample_images(files[0], records.tests) if files else {}
 
 
 def reported_options(study: AnyStudy) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """Figures as files, and what they must look like."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
+from menagerie.studies.frame.page import terms_in
 from menagerie.studies.report.figures import (
     ACCURACY,
     DOTS_PER_INCH,
@@ -15,7 +17,7 @@ from menagerie.studies.report.figures import (
     svg,
     write_figure,
 )
-from menagerie.studies.report.pages import accuracy_style, break_before_interval, terms_in
+from menagerie.studies.report.tables import accuracy_style, styled_table
 
 
 def drawn():
@@ -69,32 +71,25 @@ def test_56_models_have_different_line_styles():
 )
 def test_table_cells_have_the_colours_of_figures(text, accuracy):
     colour = "" if accuracy is None else colour_of(accuracy)
-    expected = f' style="background: {colour}; color: {ink(colour)}"' if colour else ""
-    assert str(accuracy_style(text)) == expected
+    assert accuracy_style(text) == (f"background: {colour}; color: {ink(colour)}" if colour else "")
 
 
 @pytest.mark.parametrize("chance", [25.0, 100 / 6, 50.0])
 def test_chance_has_the_same_colour_in_every_task(chance):
-    assert str(accuracy_style(f"{chance:.10f}", chance)) == str(accuracy_style("50.0"))
-    assert str(accuracy_style("100.0", chance)) == str(accuracy_style("100.0"))
-    assert str(accuracy_style("0.0", chance)) == str(accuracy_style("0.0"))
-    assert str(accuracy_style("100.0", 100.0)) == str(accuracy_style("50.0"))
+    assert (accuracy_style(f"{chance:.10f}", chance)) == (accuracy_style("50.0"))
+    assert (accuracy_style("100.0", chance)) == (accuracy_style("100.0"))
+    assert (accuracy_style("0.0", chance)) == (accuracy_style("0.0"))
+    assert (accuracy_style("100.0", 100.0)) == (accuracy_style("50.0"))
 
 
-@pytest.mark.parametrize(
-    ("name", "markup"),
-    [
-        ("runs/binding_grid_smoke: clip", "runs/<wbr>binding_<wbr>grid_<wbr>smoke: clip"),
-        ("a & b_c", "a &amp; b_<wbr>c"),
-        ("ViT-B-32", '<span class="whole">ViT-B-32</span>'),
-        ("+1.0 [-2.0, <b>]", '+1.0 <span class="whole">[-2.0, &lt;b&gt;]</span>'),
-    ],
-)
-def test_names_break_after_separators_and_intervals_do_not(name, markup):
-    assert break_before_interval(name) == markup
+def test_a_table_escapes_its_texts_and_colours_only_accuracies():
+    frame = pd.DataFrame([["a & <b>", "71.2"], ["c", "–"]], columns=["model", "model"])  # two columns of one name
+    html = str(styled_table(frame, 1))
+    assert "a &amp; &lt;b&gt;" in html
+    assert html.count("background:") == 1
 
 
 def test_page_lists_only_the_terms_in_its_text():
     terms = {"hard negative": "a", "cell": "b", "tower": "c", "world": "d"}
-    page = '<p class="tower">hard_negatives of 2 <b>cells</b>; worldly</p>'
+    page = '<style>world</style><p class="tower">hard_negatives of 2 <b>cells</b>; worldly</p>'
     assert terms_in(page, terms) == {"hard negative": "a", "cell": "b"}

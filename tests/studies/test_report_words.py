@@ -11,7 +11,7 @@ from menagerie.studies.analysis.ablation_rows import explain_rows
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import TERMS, explain_models, records_in
-from menagerie.studies.report.pages import accuracy_style
+from menagerie.studies.report.tables import accuracy_style
 from menagerie.studies.runs.folder import machines_of_runs
 from menagerie.studies.runs.machine import describe_processor, processor
 from tests.command import ROOT
