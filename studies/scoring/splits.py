@@ -50,8 +50,8 @@ from menagerie.studies.scoring.texts import cut_record
 from menagerie.studies.scoring.trained_on import (
     cover_tests,
     coverage_parts,
+    overlap_lines,
     scored_tests,
-    training_lines,
     warnings_in,
     with_items,
     without_left_out,
@@ -253,4 +253,4 @@ def latex(records: Records) -> list[str]:
 
 def lines(records: Records) -> Iterator[str]:
     """Yield lines on what models' training had of the tests."""
-    return training_lines(scored_tests(records), short_names(records))
+    return overlap_lines(scored_tests(records), short_names(records))

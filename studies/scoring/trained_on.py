@@ -94,7 +94,7 @@ def warnings_in(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[s
             yield f"{names[one.model]} has no number on {one.subset} of {one.split}: all of it is left out."
 
 
-def training_lines(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[str]:
+def overlap_lines(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[str]:
     """Yield what training had of each test, and the sentences on left out records."""
     known = [f"{names[one.model]} on {one.subset} of {one.split}: {one.had}" for one in found if one.had.counts]
     unknown = (f"{names[one.model]} on {one.split}: {one.had}" for one in found if not one.had.counts)
@@ -105,7 +105,7 @@ def training_lines(found: list[ScoredTest], names: Mapping[str, str]) -> Iterato
 
 def print_training(found: list[ScoredTest], names: Mapping[str, str]) -> None:
     """Print what training had of each test."""
-    for line in training_lines(found, names):
+    for line in overlap_lines(found, names):
         print(line)
 
 
