@@ -111,14 +111,6 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Attentio
         yield arm, AttentionJob(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
 
 
-def place_text(place: Mapping[str, Any]) -> str:
-    """Describe a cell: its model, its place in the study and its seed."""
-    fractions = {"pairs": "pairs", "hard_negatives": "negatives"}
-    named = {name: value for name, value in place.items() if name not in ("model", "seed")}
-    words = [f"{v:.0%} {fractions[n]}" if n in fractions else f"{n} {v}" for n, v in named.items()]
-    return " ".join([str(place["model"]), *words, f"seed {place['seed']}"])
-
-
 def draw_cell(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
     tokens. Write the picture to `path`."""
@@ -161,8 +153,9 @@ def attention_sheet(
 
 def measure_run(config: Config) -> None:
     """Measure all cells, print their results, and write the table."""
+    from menagerie.studies.analysis.tables import print_table
     from menagerie.studies.frame.records import read
-    from menagerie.studies.measures.attention import MEASURED
+    from menagerie.studies.measures.attention import MEASURED, NUMBERS
     from menagerie.studies.runs.executor import run_jobs
 
     read_run_config(config.run)  # raises if the folder isn't a run
@@ -175,29 +168,28 @@ def measure_run(config: Config) -> None:
     if not table:
         print(f"nothing to measure: no finished cell of {config.run} has a model with attention that may be loaded")
         return
-    columns = [*dict.fromkeys(name for arm in records.arms for name in arm.place), *MEASURED]
+    place = dict.fromkeys(name for arm in records.arms for name in arm.place)
+    columns = [*place, *MEASURED]
     write_csv(config.run / "attention.csv", columns, ([row.get(name) for name in columns] for row in table))
+    shown = [*place, *NUMBERS, "left_out"]
+    rows = [
+        [f"{value:.3f}" if isinstance(value, float) else str(value) for value in map(row.get, shown)] for row in table
+    ]
+    print_table(shown, rows, "overlap of queries' maps with masks; left out: scenes that training had")
     print(config.run / "attention.csv")
 
 
 def measured_rows(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
-    """Print a cell's measurements and yield them as rows, each with the cell's place; then draw the cell's picture."""
+    """Yield a cell's measurements as rows, each with the cell's place, and draw the cell's picture."""
     from menagerie.studies.frame.measure import read_measured
 
     rows = read_measured(job.cell, job.measure)
     if not rows:
         print(f"{arm.cell.model} has no attention and is left out", flush=True)
         return
-    for row in rows:
-        left = f", {row['left_out']} left out, which training had" if row["left_out"] else ""
-        print(f"{place_text(arm.place)}  {row['subset']:<14} ", end="")
-        if row["n"]:
-            print(f"overlap {row['overlap']:.3f}  own above other {row['own_above_other']:.1%}  ", end="")
-        print(f"({row['n']} scenes{left})", flush=True)
-        yield arm.place | row
+    yield from (arm.place | row for row in rows)
     (shown,) = (row for row in rows if row["shown"])
     draw_cell(job.cell / "attention.png", job.split, shown)
-    print(f"picture: {job.cell / 'attention.png'}")
 
 
 def main() -> None:

@@ -27,7 +27,6 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
-    from menagerie.envs.scene import Scene
     from menagerie.generators.splits.recipe import SplitRecipe
     from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.splits import SplitPiece
@@ -38,6 +37,7 @@ class Evaluate(ScoringStudy):
     """Evaluation of given models"""
 
     on: ClassVar[str] = "split"
+    kept: ClassVar[str] = "cells.jsonl"
     written_by: ClassVar[str] = "menagerie.studies.scoring.splits"
 
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
@@ -73,58 +73,48 @@ class Evaluate(ScoringStudy):
 
     def prepare(self, out: Path) -> "Evaluate":
         """Render missing atlas entries of the recipes' scenes, and write the split files."""
-        from menagerie.studies.scoring.frozen import make_if_frozen
+        from menagerie.generators.frozen.benchmark import load_frozen
+        from menagerie.generators.frozen.digests import make_frozen
+        from menagerie.generators.splits.recipe_file import FROZEN
         from menagerie.studies.scoring.splits import render_split
 
         super().prepare(out)
         for name, recipe in self.recipes.items():
-            file = make_if_frozen(name, self.store, self.cores) or render_split(
-                recipe, self.store, self.resolution, self.cores
-            )
-            self.files[name] = file
+            if name in FROZEN:
+                self.files[name] = make_frozen(load_frozen(name), self.store, self.cores)
+            else:
+                self.files[name] = render_split(recipe, self.store, self.resolution, self.cores)
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
-        from menagerie.studies.scoring.frozen import piece_class
+        """Yield a piece for each model and each split that is there; in a dry run also for recipes."""
+        from menagerie.generators.splits.recipe_file import FROZEN
         from menagerie.studies.scoring.splits import split_labels, split_piece
 
+        labels = split_labels(self.splits).items()
         splits = [
-            (label, self.files[name], piece_class(name))
-            for name, label in split_labels(self.splits).items()
-            if name in self.files
+            (
+                label,
+                self.files.get(name, Path(name)),
+                None if name in self.files else self.recipes[name],
+                name in FROZEN,
+            )
+            for name, label in labels
+            if name in self.files or self.dry_run
         ]
         return (split_piece(model, *split, **self.how) for model in self.tested for split in splits)
 
     def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""
+        from menagerie.studies.scoring.planned import planned_scenes
+
         super().forecast()
         for name, recipe in self.recipes.items():
-            scenes = len(recipe.with_counterfactuals(self.planned[name]))
+            scenes = len(recipe.with_counterfactuals(planned_scenes(name, recipe)))
             print(f"{name}, {scenes} scenes of {recipe.world}: missing atlas entries are rendered first")
             if recipe.least_visible:
                 print(f"{name}: at most, because scenes in which an object is too hidden are left out")
         return True
-
-    @cached_property
-    def planned(self) -> "dict[str, dict[str, list[Scene]]]":
-        """The scenes of the recipes, by their names and subsets."""
-        from menagerie.studies.scoring.planned import planned_scenes
-
-        return {name: planned_scenes(name, recipe) for name, recipe in self.recipes.items()}
-
-    def sizes(self) -> "Iterator[tuple[int, int]]":
-        """Yield the numbers of images and questions of each piece, also of recipes that aren't rendered yet."""
-        from menagerie.studies.scoring.judged import questions_to
-        from menagerie.studies.scoring.piece import count_images
-        from menagerie.studies.scoring.planned import planned_tests
-        from menagerie.studies.scoring.trained_on import cover_tests, without_left_out
-
-        yield from super().sizes()
-        for name, recipe in self.recipes.items():
-            tests = planned_tests(recipe, self.planned[name])
-            for model in self.tested:
-                left = without_left_out(tests, cover_tests(model.training, tests)).values()
-                yield count_images(left), questions_to(model.source, left)
 
     def export(self, records: "Records") -> None:
         """Write results.tex, and the cards of frozen benchmarks."""

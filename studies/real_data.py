@@ -11,7 +11,7 @@ tests are left out of training and counted. Ends with `report.html`, `results.cs
 the scores of every record. Run again, it skips what is finished and continues an interrupted run from its last state.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,34 +24,22 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.parts import Curves, Facts, Heading, Paragraph, Part, Sentence
+from menagerie.studies.frame.parts import Curves, Facts, Heading, Part, Rows, Sentence
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, TrainedOn
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.scoring.levels import Levels
+    from menagerie.studies.scoring.scores import Score
     from menagerie.studies.sources.photograph_reading import PreparedPhotographs
 
 AXES = ("model", *TrainedOn._fields)
 HELD_OUT, HEADLINE = "held-out captions", "headline"
-SCORES = "official scores in percent, mean and deviation over seeds"
-NOT_ALL = (
-    "So these numbers are no results of the benchmark: images are missing, or texts have words that a model can't read "
-    "(summed over cells)."
-)
-HEADLINES = (
-    "Measured here, except in rows marked theirs, which papers report: by the official rule of each benchmark, in "
-    "percent; the mean over seeds and, if there are several, the standard deviation. `mix` is the share of rendered "
-    "scenes in a batch, `start` the weights that a run began with, `parser` what made its scene graphs, in training "
-    "and of benchmarks. `held-out captions`: which of up to five captions belongs to a photograph that was not "
-    "trained on; nothing is selected by it."
-)
 LEFT_OUT = (
-    "Photographs that a test shows are left out; a twentieth of the others is held out, by a hash of their names."
+    "Photographs that a test shows are left out; a twentieth of the others is held out, by a hash of their names. "
+    "Held-out captions: which of up to five captions belongs to a photograph that was not trained on; nothing is "
+    "selected by it."
 )
 TRAINED = (
     "A line for each finished cell. Loss, learning rate and speed are means over neighbouring steps; losses of "
@@ -123,127 +111,49 @@ class RealTraining(PhotographStudy):
         return recipe_lines(self, self.ready.photos)
 
     def tables(self, records: "Records") -> None:
-        """Write `cells.jsonl` and `results.csv` from what is finished."""
-        from menagerie.studies.analysis.tables import to_csv
-        from menagerie.studies.frame.records import write_cells
-
-        write_cells(of_cells(records))
-        to_csv(records.out / "results.csv", score_table(records))
-
-    def export(self, records: "Records") -> None:
-        """Write the headlines as `results.tex`, and tables and page of all benchmarks into a folder of their own."""
-        from menagerie.envs.core.files import write_text
-        from menagerie.studies.analysis.tables import to_latex
-        from menagerie.studies.frame.page import write_report
-        from menagerie.studies.frame.records import Records
-        from menagerie.studies.scoring import benchmark_page
-        from menagerie.studies.scoring.benchmark_piece import PIECES
-        from menagerie.studies.sources.photograph_cells import BENCHMARKS
-
-        table = self.headlines(score_table(records))
-        write_text(records.out / "results.tex", to_latex(table, f"{SCORES[0].upper()}{SCORES[1:]}."))
-        arms = tuple(arm._replace(cell=replace(arm.cell, below=PIECES)) for arm in records.arms if not arm.trains)
-        if arms:
-            inner = Records(arms, records.out / BENCHMARKS)
-            benchmark_page.write_tables(inner)
-            write_report(OfCells(out=inner.out), inner)
-            benchmark_page.write_latex(inner)
-
-    def conclude(self, records: "Records") -> None:
-        """Print what was taken over from starting weights, and a row for each headline."""
-        from menagerie.studies.analysis.tables import print_table
-
-        for name, text in carried_over(records).items():
-            print(f"{name}: {text}")
-        table = self.headlines(score_table(records))
-        where = [name for name in table if name in AXES]
-        labels = [", ".join(map(str, row)) for row in table[where].to_numpy().tolist()]
-        print_table(["benchmark", *labels], [(name, *table[name]) for name in table.columns.drop(where)], SCORES)
-
-    def headlines(self, table: "pd.DataFrame") -> "pd.DataFrame":
-        """Return a row for each model and place, a column for each headline: means over seeds and deviations, in
-        percent. Rows of papers are marked as theirs. A setting that all cells share has no column."""
+        """Write `cells.jsonl`, and `results.csv` with a row for each number of each finished cell, on held-out
+        photographs and on its benchmarks."""
         import pandas as pd
 
-        from menagerie.studies.analysis.tables import pivot, pivot_texts
+        from menagerie.studies.analysis.tables import to_csv
+        from menagerie.studies.frame.records import write_cells
+        from menagerie.studies.scoring.benchmark_tables import NUMBERS
 
-        shown = table[table.kind == HEADLINE]
-        shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
-        found = pivot_texts(pivot(shown, list(AXES), ["column"], "official"), deviations=True).reset_index()
-        theirs = pd.DataFrame(self.their_rows([name for name in found if name not in AXES]), columns=found.columns)
-        found = pd.concat([found, theirs], ignore_index=True)
-        return found.drop(columns=[name for name in AXES[1:] if shown[name].nunique() < 2])
+        write_cells(records.where(lambda arm: arm.trains))
+        columns = (*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell")
+        frame = pd.DataFrame(score_rows(records), columns=list(columns))
+        to_csv(records.out / "results.csv", frame.astype(dict.fromkeys(NUMBERS[:3], float)))
 
-    def their_rows(self, columns: Sequence[str]) -> list[dict[str, str]]:
-        """Return a row for each model with published results among the columns of headlines; none in a rehearsal."""
-        from menagerie.studies.analysis.tables import DASH
-        from menagerie.studies.scoring.benchmark_tables import THEIRS
-
-        subjects = () if self.rehearse else self.ready.subjects.values()
-        published = {subject.label: subject.published for some in subjects for subject in some}
-        rows = []
-        for model in dict.fromkeys(model for numbers in published.values() for model in numbers):
-            row = {"model": model + THEIRS, **dict.fromkeys((*AXES[1:], *columns), DASH)}
-            for column in columns:
-                bench, _, name = column.partition(": ")
-                if (number := published.get(bench, {}).get(model, {}).get(name)) is not None:
-                    row[column] = f"{number:.1f}"
-            rows += [row] if {row[column] for column in columns} != {DASH} else []
-        return rows
-
-    def page(self, records: "Records") -> Iterator[Part]:
-        """Yield the page: the best models, headlines, training data, carried over weights, and training curves."""
-        from menagerie.studies.scoring.benchmark_page import frame_rows
-        from menagerie.studies.scoring.benchmark_tables import count_unscored
-        from menagerie.studies.scoring.levels import level_parts
-        from menagerie.studies.scoring.study import left_out_pieces
-        from menagerie.studies.sources.photograph_cells import BENCHMARKS
+    def page(self, records: "Records") -> "Iterator[Part]":
+        """Yield the best models, what they were trained on and how, and all numbers."""
+        from menagerie.studies.scoring.page import score_page
 
         if self.rehearse:
             text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
             yield Sentence(text)
-        table = score_table(records)
-        varying = [name for name in AXES[1:] if table[name].nunique() > 1]
-        yield from level_parts(self.levels(records, table, varying))
-        for title, says, facts in (
-            ("Left out", "", left_out_pieces(records)),
-            ("Not all records were scored", NOT_ALL, count_unscored(table)),
-        ):
-            if facts:
-                yield Heading(title, says)
-                yield Facts(facts)
-        yield Heading("Benchmarks")
-        same = [f"{name} {table[name].iloc[0]}" for name in AXES[1:] if table[name].nunique() == 1]
-        all_rows = f" In all rows: {', '.join(same)}." if same else ""
-        yield frame_rows("headlines", self.headlines(table), HEADLINES + all_rows)
-        if not all(arm.trains for arm in records.arms):
-            text = f"Every group of records, ties, and what is most surely wrong: `{BENCHMARKS}/report.html`."
-            yield Paragraph(text)
+        pieces = records.where(lambda arm: not arm.trains)
+        yield from score_page(pieces, self.scores(records), self.training_parts(records))
+
+    def training_parts(self, records: "Records") -> "Iterator[Part]":
+        """Yield what cells were trained on, what they took over from starting weights, and how they trained."""
+        from menagerie.studies.scoring import benchmark_tables
+
+        rows = []
+        for (sources, parser), there in self.ready.photos.items():
+            its = there.numbers
+            left = ", ".join(f"{count} {reason}" for reason, count in (*its.left_out, *its.refused))
+            numbers = map(str, (its.images, its.held_out, its.captions))
+            rows.append([sources, parser, *numbers, left or "none", its.parsed or "–"])
+        header = ("sources", "parser", "photographs", "held out", "captions", "left out", "parsed")
         yield Heading("What was trained on")
-        yield frame_rows("data", self.data_table(), LEFT_OUT)
+        yield Rows("data", header, rows, says=LEFT_OUT)
         if carried := carried_over(records):
             yield Heading("What was carried over")
             yield Facts(carried)
+        cells = records.where(lambda arm: arm.trains)
         yield Heading("How they trained")
-        yield Curves("training", of_cells(records), varying, chance=self.chance, says=TRAINED)
-
-    def levels(self, records: "Records", table: "pd.DataFrame", varying: Sequence[str]) -> "Levels":
-        """Return the first headline of each benchmark, by model and the varying fields, in the mean over seeds."""
-        from menagerie.studies.report.figures import model_label
-        from menagerie.studies.scoring.benchmark_tables import BenchmarkScores
-        from menagerie.studies.scoring.levels import level_figure, level_of, name_headline, seed_mean
-
-        shown = table[(table.kind == HEADLINE) & table.official.notna()]
-        scored = BenchmarkScores(records.where(lambda arm: not arm.trains))
-        known = {(label, name): its for (label, _, name), its in scored.chances.items()}
-        found, chances = {}, {}
-        for label, rows in shown.groupby("benchmark", sort=False):
-            name = rows.name.iloc[0]
-            for (model, *where), seeds in rows[rows.name == name].groupby(["model", *varying], sort=False):
-                row = ", ".join([model_label(model), *map(" ".join, zip(varying, map(str, where), strict=True))])
-                found[name_headline(label, name), row] = seed_mean([level_of(its) for its in seeds.to_dict("records")])
-            chances[name_headline(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
-        return level_figure(found, {panel: its for panel, its in chances.items() if its is not None})
+        yield Curves("training", cells, varying_axes(records), chance=self.chance, says=TRAINED)
+        yield from benchmark_tables.parts(records.where(lambda arm: not arm.trains))
 
     @property
     def chance(self) -> float:
@@ -253,77 +163,75 @@ class RealTraining(PhotographStudy):
         fewest = min(there.numbers.held_out for there in self.ready.photos.values())
         return 1 / (1 + min(OTHERS, fewest - 1))
 
-    def data_table(self) -> "pd.DataFrame":
-        """Return a table of the numbers of photographs and captions, for each set of sources and parser."""
-        import pandas as pd
+    def scores(self, records: "Records") -> "list[Score]":
+        """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
+        from menagerie.studies.report.figures import model_label
+        from menagerie.studies.scoring.benchmark_tables import chances_in, name_headline, published_scores
+        from menagerie.studies.scoring.scores import Score, level_of, seed_mean
 
-        rows = []
-        for (sources, parser), there in self.ready.photos.items():
-            its = there.numbers
-            left = ", ".join(f"{count} {reason}" for reason, count in (*its.left_out, *its.refused))
-            numbers = map(str, (its.images, its.held_out, its.captions))
-            rows.append([sources, parser, *numbers, left or "none", its.parsed or "–"])
-        columns = ["sources", "parser", "photographs", "held out", "captions", "left out", "parsed"]
-        return pd.DataFrame(rows, columns=columns)
+        benches = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
+        varying, groups = varying_axes(records), {}
+        for row in score_rows(records):
+            model = ", ".join([model_label(row["model"]), *(f"{name} {row[name]}" for name in varying)])
+            if row["official"] is not None:
+                groups.setdefault((row["benchmark"], row["kind"], row["name"], model), []).append(level_of(row))
+        first: dict[str, str] = {}
+        found = []
+        for (test, kind, name, model), levels in groups.items():
+            title = name_headline(test, name) if kind == HEADLINE else ""
+            drawn = bool(title) and first.setdefault(test, name) == name
+            chance = self.chance if test == HELD_OUT else chances_in(benches[test].bench).get((kind, name))
+            found.append(Score(model, test, kind, name, seed_mean(levels), None, chance, title, drawn))
+        for label, subject in benches.items() if not self.rehearse else ():
+            there = {its.measure for its in found if its.test == label and its.title}
+            found += published_scores(label, subject.published, there)
+        return found
+
+    def export(self, records: "Records") -> None:
+        """Write `results.tex`."""
+        from menagerie.studies.scoring.page import write_latex
+
+        write_latex(records, self.scores(records))
+
+    def conclude(self, records: "Records") -> None:
+        """Print what was taken over from starting weights, and the main results."""
+        from menagerie.studies.scoring.page import print_headlines
+
+        for name, text in carried_over(records).items():
+            print(f"{name}: {text}")
+        print_headlines(self.scores(records))
 
 
-def of_cells(records: "Records") -> "Records":
-    """Return the records of training runs, without those on benchmarks."""
-    return records.where(lambda arm: arm.trains)
+def score_rows(records: "Records") -> "Iterator[dict[str, Any]]":
+    """Yield the rows of results.csv: of each finished cell, its results on held-out photographs and on benchmarks."""
+    from menagerie.studies.scoring.scores import binomial
+    from menagerie.studies.sources.photographs import GROUP
+
+    scored: dict[str, list[tuple[Any, Any]]] = {}
+    for arm, result in records.results:
+        if not arm.trains:
+            scored.setdefault(arm.labels["cell"], []).append((arm.cell, result))
+    for arm, result in records.results:
+        if arm.trains:
+            place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
+            test = result["subsets"]["validation"][GROUP]
+            numbers = {name: test[name] for name in ("official", "tie_rate", "n")} | {"neutral": test["accuracy"]}
+            held_out = {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""}
+            yield place | held_out | numbers | binomial(test["official"], test["n"])
+            yield from (row | place for piece, its in scored.get(arm.id, ()) for row in piece.rows(its))
+
+
+def varying_axes(records: "Records") -> list[str]:
+    """Return the fields that differ between cells, apart from model and seed."""
+
+    places = [arm.place for arm, _ in records.results if arm.trains]
+    return [name for name in AXES[1:] if len({place.get(name, NONE) for place in places}) > 1]
 
 
 def carried_over(records: "Records") -> dict[str, str]:
-    """Return, for each cell that started from trained weights, a line on how many of them were carried over."""
-    results = of_cells(records).results
+    """For each cell that started from trained weights, return a line on how many of them were carried over."""
+    results = records.results
     return {arm.cell.name: Carried.from_record(its["carried"]).text for arm, its in results if "carried" in its}
-
-
-def score_table(records: "Records") -> "pd.DataFrame":
-    """Return a row for each number of each finished cell, as fractions: on held-out photographs and on its
-    benchmarks."""
-    import pandas as pd
-
-    from menagerie.studies.scoring.benchmark_tables import NUMBERS
-
-    scores: dict[str, list[Mapping[str, Any]]] = {}
-    for arm, result in records.results:
-        if not arm.trains:
-            scores.setdefault(arm.labels["cell"], []).append(result | {"benchmark": arm.cell.label})
-    rows = [row for arm, result in of_cells(records).results for row in cell_rows(arm, result, scores.get(arm.id, ()))]
-    columns = [*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell"]
-    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(NUMBERS[:3], float))
-
-
-def cell_rows(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a cell; `scores` are its results on benchmarks."""
-    from menagerie.studies.scoring.benchmark_tables import result_numbers
-    from menagerie.studies.scoring.levels import binomial
-    from menagerie.studies.sources.photographs import GROUP
-
-    place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
-    test = result["subsets"]["validation"][GROUP]
-    held = {"official": test["official"], "neutral": test["accuracy"], "tie_rate": test["tie_rate"], "n": test["n"]}
-    held |= binomial(test["official"], test["n"])
-    yield place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held
-    for one in scores:
-        for kind, name, values in result_numbers(one):
-            yield place | {"benchmark": one["benchmark"], "kind": kind, "name": name} | values
-
-
-@dataclass(frozen=True)
-class OfCells(AnyStudy):
-    """Transfer to photographs"""
-
-    called = "pieces"
-
-    def plan(self, known: KnownResults) -> Iterable[Arm]:
-        """No arms: the page shows those of the study that trained the cells."""
-        return ()
-
-    def page(self, records: "Records") -> Iterator[Part]:
-        from menagerie.studies.scoring import benchmark_page
-
-        return benchmark_page.parts(records)
 
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):

@@ -41,7 +41,8 @@ class Transfer(ScoringStudy):
     """Transfer to photographs"""
 
     on: ClassVar[str] = "benchmark"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_page"
+    kept: ClassVar[str] = "results.jsonl"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_tables"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""

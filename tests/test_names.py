@@ -23,12 +23,12 @@ FUNCTIONS = {
         "generators/benchmarks",
         "generators/parsers",
     ),
+    "latex": ("further tables in LaTeX", "studies/scoring"),
+    "lines": ("what a command prints beside its numbers", "studies/scoring"),
     "main": ("a program's entry, which gives the exit status", "src/menagerie/console.py", "studies"),
     "parts": ("the parts of a page", "studies/pages", "studies/sample_search", "studies/scoring"),
-    "print_results": ("prints what was scored", "studies/scoring"),
     "run": ("what a command does with its options", "envs/checks", "envs/custom/photos.py"),
-    "write_latex": ("writes the results of a page as LaTeX", "studies/scoring"),
-    "write_tables": ("writes the tables of a page", "studies/scoring"),
+    "scores": ("the numbers of models on tests", "studies/scoring"),
 }
 # Name -> why several modules have it, though it is no protocol; at most ten.
 OTHERS: dict[str, str] = {}

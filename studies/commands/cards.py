@@ -27,27 +27,20 @@ class Cards:
             raise UserError(f"cards {self.what} needs a card: 'menagerie evaluate MODEL --splits binding-2' writes one")
         if (self.what == "board") != bool(self.out):
             raise UserError("--out names the page of `cards board`: give it with board, and only there")
-        if self.out is None:
-            return verify(self.cards)
-        from menagerie.studies.cards.board import write_board
+        from menagerie.studies.scoring.cards import verify_card, write_board
 
-        write_board(self.cards, self.out)
-        print(self.out)
-        return False
-
-
-def verify(cards: tuple[Path, ...]) -> bool:
-    """Print a line on each card; returns whether one is wrong."""
-    from menagerie.studies.cards.verify import verify_card
-
-    refused = False
-    for path in cards:
-        try:
-            found = verify_card(path)
-        except UserError as error:
-            print(f"refused: {error}", file=sys.stderr)
-            refused = True
-            continue
-        numbers = "numbers recomputed" if found.recomputed else "numbers not recomputed, as its scores aren't there"
-        print(f"{path}: {found.card.model.name} on {found.card.benchmark.name} verified, {numbers}")
-    return refused
+        if self.out:
+            write_board(self.cards, self.out)
+            print(self.out)
+            return False
+        refused = False
+        for path in self.cards:
+            try:
+                _, card, recomputed = verify_card(path)
+            except UserError as error:
+                print(f"refused: {error}", file=sys.stderr)
+                refused = True
+                continue
+            numbers = "numbers recomputed" if recomputed else "numbers not recomputed, as its scores aren't there"
+            print(f"{path}: {card.model.name} on {card.benchmark['name']} verified, {numbers}")
+        return refused

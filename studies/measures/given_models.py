@@ -1,6 +1,5 @@
 """Models on a probe set: checks of their vocabulary and image size, and a piece that probes one model."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +15,6 @@ from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.measures.bits import Bits, chosen_layers
-from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.models import Model, recorded_world
 from menagerie.studies.scoring.piece import Piece
 
@@ -48,18 +45,15 @@ class ProbePiece(Piece):
     def name(self) -> str:
         return self.tested.label
 
-    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
-        """Probe the model; write the rows of the measure, then the result."""
+    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
+        """Probe the model; write the rows of the measure, and return the result."""
         import torch
 
-        started = time.perf_counter()
         torch.manual_seed(self.seed)  # as after training
         rows = attempt(self.name, "fails", lambda: list(self.measure.read(prepared.scorer)))
         write_measured(self.folder, self.measure, None, rows)
         report(self.steps)
-        result = {"id": self.id, "model": self.model, "seed": self.seed, "subsets": {}}
-        seconds = round(time.perf_counter() - started, 1)
-        write_result(self.folder, result | {"seconds": seconds, "provenance": provenance()})
+        return {"seed": self.seed, "subsets": {}}
 
 
 def probe_piece(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:

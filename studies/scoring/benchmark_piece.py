@@ -4,7 +4,6 @@ import csv
 import hashlib
 import pickle
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -31,8 +30,6 @@ from menagerie.models.evaluation.scoring import Encode, has_too_many_pairs, scor
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.analysis.jackknife import jackknife_intervals
-from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import Piece, images_needed
@@ -107,6 +104,27 @@ class BenchmarkPiece(Piece):
     had: str = field(default="", kw_only=True, compare=False)
     """What the model's training had of the benchmark, in words; empty if this wasn't asked for."""
     tests: ClassVar[tuple[str, ...]] = ()
+    on: ClassVar[str] = "benchmark"
+
+    @property
+    def trained_on(self) -> str | None:
+        return self.had or None
+
+    def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        place = {"model": self.model, "benchmark": self.label, "piece": self.id}
+        return (place | {"kind": kind, "name": name, **its} for kind, name, its in result_numbers(result))
+
+    def notes(self, result: Mapping[str, Any]) -> Iterator[str]:
+        """Yield how many records weren't scored, what the model's training had, and what parsed the texts."""
+        left = {word: sum(its[word] for its in result["tasks"].values()) for word in ("missing", "unread")}
+        if any(left.values()):
+            scored = sum(its["n"] for its in result["tasks"].values())
+            reasons = ", ".join(f"{count} {word}" for word, count in left.items() if count)
+            yield f"{scored} of {scored + sum(left.values())} scored; {reasons}: this is no result of the benchmark"
+        if self.had:
+            yield f"its training had {self.had}; no record is left out for this"
+        if self.subject.parser:
+            yield f"scene graphs of texts are from the parser {self.subject.parser}"
 
     @property
     def questions(self) -> int:
@@ -125,15 +143,13 @@ class BenchmarkPiece(Piece):
         folder = EmbeddingFolder(self.embeddings, self.embeddings_limit) if self.embeddings else None
         return Embeddings(loaded.scorer, model.weights, loaded.framing.resolution, folder)
 
-    def score(self, prepared: tuple[LoadedScorer, Embeddings] | Judge, report: Callable[[int], None]) -> None:
-        """Score all records, and write their scores and then the result."""
-        began = time.perf_counter()
-        reranker = None
+    def score(self, prepared: tuple[LoadedScorer, Embeddings] | Judge, report: Callable[[int], None]) -> dict[str, Any]:
+        """Score all records, and write their scores."""
+        reranker, skipped = None, Skipped()
         if isinstance(prepared, Judge):
             prepared.begin(report)
             scorer = rater = prepared
             bench = words = self.subject.bench
-            skipped = Skipped()
         else:
             model, rater = prepared
             scorer, space = model.scorer, model.scorer.texts
@@ -145,17 +161,19 @@ class BenchmarkPiece(Piece):
         write_csv(self.folder / FILE, SCORES, outcome_rows(results))
         if bench.made_texts:
             write_texts(self.folder / TEXTS, bench)
-        result = {
-            **{"id": self.id, "model": self.model, "benchmark": self.label},
+        return {
             **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
             "wrong": surest_errors(results),
             **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
-            **{"cut": cut, **judged_record(scorer)},
-            **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1)},
-            "provenance": provenance(),
+            **{"cut": cut, **judged_record(scorer), "skipped": skipped._asdict()},
         }
-        write_result(self.folder, result)
+
+
+def result_numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield the numbers of a result: "task" or "headline", the name, and the values."""
+    for kind in ("tasks", "headlines"):
+        yield from ((kind[:-1], name, values) for name, values in result[kind].items())
 
 
 def subject_of(spec: BenchmarkSpec, bench: PhotographBenchmark, parser: CaptionParser | None = None) -> Subject:

@@ -1,11 +1,10 @@
-"""Tables of results on benchmarks of photographs: all numbers, headlines, and our numbers in a paper's layout.
+"""The numbers of models on benchmarks of photographs, also in a paper's layout, and their clearest errors.
 
 Each column of a paper's table names our number for it. Where the paper doesn't say what a number is of, the table's
 note does."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,23 +12,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from menagerie.envs.core.files import file_names
 from menagerie.envs.core.reading import read_toml
 from menagerie.generators.benchmarks.benchmark import summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task
 from menagerie.studies.analysis.tables import DASH, to_latex
+from menagerie.studies.frame.estimate import NOTHING
+from menagerie.studies.frame.parts import Heading, Part, Picture, Pictures, Rows
 from menagerie.studies.frame.records import Records
-from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
-from menagerie.studies.scoring.judged import flag_undecided
-from menagerie.studies.scoring.levels import in_percent
-from menagerie.studies.scoring.study import left_out_pieces, named_results
+from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, result_numbers
+from menagerie.studies.scoring.page import named_results, short_names
+from menagerie.studies.scoring.scores import Score, level_of, share_or_dash
 
 NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
 COLUMNS = ("model", "benchmark", "kind", "name", *NUMBERS, "piece")
 THEIRS = " (theirs)"
-PART = "*"  # after a number that isn't of all records
-# For each value, the name of its rows beside a paper's.
-ROWS = {"official": "here: official rule", "neutral": "here: ties shared", "tie_rate": "here: ties"}
+PIXELS = 160  # of a picture
+PAPERS = (
+    f"The tables of the paper on OC-CLIP, in its layout: rows marked{THEIRS} are its numbers, all others were measured "
+    "here by each benchmark's official rule. –: the paper has no number, or this page has none, for the reason after "
+    "it. *: not of all records."
+)
+WRONG = (
+    "Images for which a model preferred a false text, ✗, to the true one, ✓, by the widest margins, with both scores. "
+    "Pictures show the middle of an image, or of the part of it that the texts are about. For an untrained model they "
+    "are noise."
+)
 
 
 class Column(NamedTuple):
@@ -55,43 +64,34 @@ OC_CLIP = read_toml(Path(__file__).with_name("oc_clip_tables.toml"))
 TABLES = [PaperTable(**given | {"columns": [Column(*its) for its in given["columns"]]}) for given in OC_CLIP["tables"]]
 
 
-def result_numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the numbers of a result: "task" or "headline", the name, and the values."""
-    for kind in ("tasks", "headlines"):
-        yield from ((kind[:-1], name, values) for name, values in result[kind].items())
+def name_headline(benchmark: str, headline: str) -> str:
+    """Return the name of a headline; over all records it is just the benchmark's name."""
+    return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
 
 
-@dataclass(frozen=True)
-class BenchmarkScores:
-    """The scores of models on benchmarks. Pieces that can't be scored or aren't scored yet are among its pieces."""
+def scores(records: Records) -> list[Score]:
+    """Return the numbers of all models on all benchmarks, and those that papers report. A page draws the first headline
+    of each benchmark."""
+    names, found, theirs = short_names(records), [], {}
+    for piece, result in named_results(records):
+        chances, first = chances_in(piece.subject.bench), next(iter(result["headlines"]), None)
+        for kind, name, its in result_numbers(result):
+            title = name_headline(piece.label, name) if kind == "headline" else ""
+            score = Score(names[piece.model], piece.label, kind, name, level_of(its), its["tie_rate"])
+            drawn = bool(title) and name == first
+            found.append(score._replace(chance=chances.get((kind, name)), title=title, drawn=drawn))
+        theirs.update(dict.fromkeys(published_scores(piece.label, piece.subject.published, result["headlines"])))
+    return [*found, *theirs]
 
-    records: Records
 
-    @property
-    def pieces(self) -> list[BenchmarkPiece]:
-        return [arm.cell for arm in self.records.arms]
-
-    @property
-    def titles(self) -> dict[str, str]:
-        """The models' names in tables, with a remark if weights are random or if many items have no verdict."""
-        return {piece.model: flag_undecided(self.records, piece.model, piece.tested.title) for piece in self.pieces}
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """The table of results.csv: a row for each number; fractions of 1."""
-        place = ("model", "benchmark")
-        rows = [
-            {**{its: one[its] for its in place}, "kind": kind, "name": name, **values, "piece": one["id"]}
-            for _, one in named_results(self.records)
-            for kind, name, values in result_numbers(one)
-        ]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
-
-    @cached_property
-    def chances(self) -> dict[tuple[str, str, str], float]:
-        """Chance accuracies, as fractions, by benchmark, "task" or "headline", and name."""
-        benches = {piece.label: piece.subject.bench for piece in self.pieces}
-        return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
+def published_scores(
+    benchmark: str, published: Mapping[str, Mapping[str, float]], there: Collection[str]
+) -> Iterator[Score]:
+    """Yield the numbers of a benchmark that papers report, for the headlines that are `there`."""
+    for model, numbers in published.items():
+        for name, value in ((name, value) for name, value in numbers.items() if name in there):
+            title, its = name_headline(benchmark, name), NOTHING._replace(value=value / 100)
+            yield Score(model + THEIRS, benchmark, "headline", name, its, title=title)
 
 
 @lru_cache(maxsize=64)  # reports are written anew after every model
@@ -108,114 +108,75 @@ def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
     return {name: summary.neutral for name, summary in (tasks | headlines).items() if summary.neutral is not None}
 
 
-def percent_or_dash(value: float | None) -> str:
-    """Return a fraction in percent; a dash if there is none."""
-    return DASH if value is None or pd.isna(value) else in_percent(value)
-
-
-def headline_table(scored: BenchmarkScores, counts: bool = False) -> pd.DataFrame:
-    """Return a table with a column for each headline of each benchmark, in percent, and a row for each model. Rows of
-    papers are marked as theirs.
-
-    A model with ties has a second row with their rate. `counts` adds n, the number of records, to our numbers.
-    """
-    headlines = scored.table[scored.table.kind == "headline"]
-    columns = list(dict.fromkeys(zip(headlines.benchmark, headlines.name, strict=True)))
-    rows = {}
-    for model, title in scored.titles.items():
-        values = {(row.benchmark, row.name): row for row in headlines[headlines.model == model].itertuples(index=False)}
-        there = [values.get(column) for column in columns]
-        rows[title] = [
-            DASH if row is None else percent_or_dash(row.official) + f" (n {row.n:.0f})" * counts for row in there
-        ]
-        ties = [DASH if row is None else percent_or_dash(row.tie_rate) for row in there]
-        if set(ties) - {DASH, percent_or_dash(0.0)}:
-            rows[f"{title}: ties"] = ties
-    rows["chance"] = [percent_or_dash(scored.chances.get((bench, "headline", name))) for bench, name in columns]
-    published = {piece.label: piece.subject.published for piece in scored.pieces}
-    for model in dict.fromkeys(model for figures in published.values() for model in figures):
-        numbers = [published[bench].get(model, {}).get(name) for bench, name in columns]
-        if any(number is not None for number in numbers):
-            rows[model + THEIRS] = [DASH if number is None else f"{number:.1f}" for number in numbers]
-    names = [f"{bench}: {name}" for bench, name in columns]
-    return pd.DataFrame(list(rows.values()), columns=names).assign(model=list(rows))[["model", *names]]
-
-
-def benchmark_table(scored: BenchmarkScores, label: str) -> pd.DataFrame:
-    """Return a table of all numbers of one benchmark, in percent: official rule, ties shared, ties and chance."""
-    rows = []
-    for row in scored.table[scored.table.benchmark == label].itertuples(index=False):
-        left = [f"{int(count)} {word}" for word in ("missing", "unread") if (count := getattr(row, word)) > 0]
-        numbers = [percent_or_dash(getattr(row, name)) for name in ROWS]
-        numbers += [percent_or_dash(scored.chances.get((label, row.kind, row.name))), str(int(row.n))]
-        rows.append([scored.titles[row.model], row.kind, row.name, *numbers, ", ".join(left) or DASH])
-    published = next(piece.subject.published for piece in scored.pieces if piece.label == label)
-    for model, figures in published.items():
-        rows += [[model + THEIRS, "", name, f"{value:.1f}", *[DASH] * 5] for name, value in figures.items()]
-    columns = ["model", "of", "name", "official (%)", "ties shared (%)", "ties (%)", "chance (%)", "n", "left out"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def count_unscored(table: pd.DataFrame) -> dict[str, str]:
-    """Return, for each model and benchmark with unscored records, how many were scored, of how many, and why."""
-    parts = {}
-    for (model, label), rows in table[table.kind == "task"].groupby(["model", "benchmark"], sort=False):
-        left = {word: int(rows[word].sum()) for word in ("missing", "unread")}
-        if any(left.values()):
-            scored = int(rows.n.sum())
-            reasons = ", ".join(f"{count} {word}" for word, count in left.items() if count)
-            parts[f"{model} on {label}"] = f"{scored} of {scored + sum(left.values())} scored; {reasons}"
-    return parts
-
-
-def paper_tables(scored: BenchmarkScores) -> list[tuple[PaperTable, pd.DataFrame]]:
+def paper_tables(records: Records) -> list[tuple[PaperTable, pd.DataFrame]]:
     """Return the paper's tables for which a benchmark was scored: our models, chance, and then the paper's numbers."""
-    there, found = set(scored.table.benchmark), []
+    found = []
     for layout in TABLES:
-        if there & {column.benchmark for column in layout.columns}:
-            columns = ["model", "source", *(column.title for column in layout.columns)]
-            guessed = (column_chance(scored, column) for column in layout.columns)
-            rows = [*our_rows(scored, layout), ["chance", "", *map(percent_or_dash, guessed)], *their_rows(layout)]
-            found.append((layout, pd.DataFrame(rows, columns=columns)))
+        if {piece.label for piece, _ in named_results(records)} & {column.benchmark for column in layout.columns}:
+            benches = {arm.cell.label: arm.cell.subject.bench for arm in records.arms}
+            chances = {label: {name: its for (_, name), its in chances_in(b).items()} for label, b in benches.items()}
+            guessed = [share_or_dash(chances.get(its.benchmark, {}).get(its.name)) for its in layout.columns]
+            theirs = [zip_longest(layout.columns, figures, fillvalue=DASH) for _, *figures in layout.rows]
+            rows = [*our_rows(records, layout), ["chance", *guessed]]
+            rows += [
+                [row[0] + THEIRS, *(figure for _, figure in its)] for row, its in zip(layout.rows, theirs, strict=True)
+            ]
+            found.append((layout, pd.DataFrame(rows, columns=["model", *(its.title for its in layout.columns)])))
     return found
 
 
-def column_chance(scored: BenchmarkScores, column: Column) -> float | None:
-    """Return chance for a column, which is that of a headline or a task."""
-    both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "task"))
-    return next(filter(None, both), None)
+def our_rows(records: Records, layout: PaperTable) -> Iterator[list[str]]:
+    """Yield a row for each model. In place of a missing number there is a dash with the reason."""
+    arms = {(arm.cell.model, arm.cell.label): arm for arm in records.arms}
+    for model, title in short_names(records).items():
+        cells = []
+        for column in layout.columns:
+            arm = arms.get((model, column.benchmark))
+            result = records.result(arm) if arm else None
+            rows = [its for _, name, its in result_numbers(result) if name == column.name] if result else []
+            if not rows:
+                cells.append(f"{DASH} left out" if arm and records.left_out(arm) else f"{DASH} not run")
+                continue
+            partial = any(its["missing"] + its["unread"] for its in result["tasks"].values())
+            none = rows[0]["official"] is None
+            cells.append(f"{DASH} no records" if none else share_or_dash(rows[0]["official"]) + "*" * partial)
+        yield [title, *cells]
 
 
-def their_rows(layout: PaperTable) -> Iterator[list[str]]:
-    """Yield the paper's rows, filled with dashes where they end early."""
-    for model, *figures in layout.rows:
-        shown = [figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH)]
-        yield [model + THEIRS, f"OC-CLIP paper, table {layout.number}", *shown]
-
-
-def our_rows(scored: BenchmarkScores, layout: PaperTable) -> Iterator[list[str]]:
-    """Yield three rows for each model: scores by the official rule, scores with ties shared, and rates of ties. In
-    place of a missing number there is a dash with the reason."""
-    gone, names = left_out_pieces(scored.records), {(piece.model, piece.label): piece.name for piece in scored.pieces}
-    for model, title in scored.titles.items():
-        rows = scored.table[scored.table.model == model]
-        partial = set(rows[(rows[["missing", "unread"]] > 0).any(axis=1)].benchmark)
-        for value, source in ROWS.items():
-            cells = []
-            for column in layout.columns:
-                found = rows[(rows.benchmark == column.benchmark) & (rows.name == column.name)]
-                if found.empty:
-                    out = names.get((model, column.benchmark)) in gone
-                    cells.append(f"{DASH} left out" if out else f"{DASH} not run")
-                elif (text := percent_or_dash(found.iloc[0][value])) == DASH:
-                    cells.append(f"{DASH} no records")
-                else:
-                    cells.append(text + f"{PART} (n {found.iloc[0]['n']:.0f})" * (column.benchmark in partial))
-            yield [title, source, *cells]
-
-
-def paper_tables_in_latex(tables: Sequence[tuple[PaperTable, pd.DataFrame]]) -> str:
-    """Write the tables of the paper in LaTeX."""
+def latex(records: Records) -> list[str]:
+    """Return the tables of the paper in LaTeX."""
     of = f'of "{OC_CLIP["paper"]}"; rows marked{THEIRS} are its figures. Percent.'
-    captions = (f"{table.title}, laid out as table {table.number} {of} {table.note}" for table, _ in tables)
-    return "\n".join(to_latex(frame, caption) for (_, frame), caption in zip(tables, captions, strict=True))
+    return [
+        to_latex(frame, f"{layout.title}, laid out as table {layout.number} {of} {layout.note}")
+        for layout, frame in paper_tables(records)
+    ]
+
+
+def parts(records: Records) -> Iterator[Part]:
+    """Yield the paper's tables, and pictures of the images that models got wrong by the widest margins."""
+    for layout, frame in paper_tables(records):
+        name, title = f"paper-table-{layout.number}", f"Beside table {layout.number} of the paper: {layout.title}"
+        yield Rows(name, list(frame), frame.to_numpy().tolist(), says=f"{PAPERS} {layout.note}", folded=title)
+    found = [(piece, result["wrong"]) for piece, result in named_results(records) if result["wrong"]]
+    if found:
+        yield Heading("Clearest errors", WRONG)
+    for (piece, wrong), file in zip(found, file_names(piece.name for piece, _ in found).values(), strict=True):
+        yield Pictures(f"wrong-{file}", error_pictures(piece, wrong), folded=piece.name)
+
+
+def lines(records: Records) -> Iterator[str]:
+    """Yield lines on what models' training had of the benchmarks."""
+    for piece in (arm.cell for arm in records.arms if arm.cell.had):
+        yield f"{piece.label}: training of {piece.tested.title} had {piece.had}"
+
+
+def error_pictures(piece: BenchmarkPiece, wrong: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """Return small pictures of the middle of each image, with both texts and their scores."""
+    bench = piece.subject.bench.reframe(PIXELS, squashed=False, interpolation="bicubic")
+    pixels = bench.images([case["image"] for case in wrong]).permute(0, 2, 3, 1).numpy()
+    found = []
+    for image, one in zip(pixels, wrong, strict=True):
+        true, preferred = (f"{score:#.4g}" for score in one["scores"])
+        texts = f"✓ {true} {one['true']}", f"✗ {preferred} {one['preferred']}"
+        found.append(Picture(image, *texts, one["record"]))
+    return found

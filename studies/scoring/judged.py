@@ -1,8 +1,7 @@
 """What judges answered, apart from their scores: items without a verdict, choices decided by place, and tokens."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
@@ -10,49 +9,14 @@ from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.models.judges.forms import QuestionForm, make_form
 from menagerie.models.judges.judge import PROBLEMS, Judge
-from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.library.judged import ChatJudge, JudgeSource
+from menagerie.models.library.judged import JudgeSource
 from menagerie.models.library.sources import ScorerSource
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
-    from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
 
 MOST_UNDECIDED = 0.05  # share of items without a verdict above which a row is marked
-ANSWERS = (
-    "Judges are models that answer questions. An item without a verdict counts as guessed, by every rule, and is "
-    "counted here. Choices are asked in both orders; if the place decides, the same letter was answered in both. If "
-    "both answers are equally sure, the item counts as guessed too. Tokens are those of all answers behind the scores, "
-    "including answers that were kept from before."
-)
-
-
-OF_SERVERS = ("logprobs", "tokens", "unanswered", "key", "at_once", "per_minute", "timeout", "attempts")
-OF_WORDS = ("logprobs", "tokens")  # questions of likelihood use neither
-
-
-def check_used(given: JudgeOptions, default: JudgeOptions, sources: Sequence[ScorerSource]) -> None:
-    """Raise for an option that differs from its default but changes nothing for these models and forms."""
-    for item in fields(given):
-        if getattr(given, item.name) != getattr(default, item.name) and (
-            why := why_unused(item.name, given.forms, sources)
-        ):
-            flag = "no-logprobs" if item.name == "logprobs" else item.name.replace("_", "-")
-            raise UserError(f"--judge.{flag} changes nothing{why}; leave it out")
-
-
-def why_unused(name: str, forms: Sequence[str], sources: Sequence[ScorerSource]) -> str:
-    """Say why an option changes nothing; empty if it changes something."""
-    if not any(isinstance(source, JudgeSource) for source in sources):
-        return ": no model among those given answers questions"
-    if name in OF_SERVERS and not any(isinstance(source, ChatJudge) for source in sources):
-        return " without a chat:URL#MODEL: only questions to servers use it"
-    if name == "prior" and "likelihood" not in forms:
-        return " without --judge.forms likelihood"
-    if name in OF_WORDS and set(forms) == {"likelihood"}:
-        return " with --judge.forms likelihood alone"
-    return ""
 
 
 def questions_to(source: ScorerSource, benchmarks: Iterable[Benchmark]) -> int:
@@ -116,31 +80,9 @@ def flag_undecided(records: "Records", model: str, name: str) -> str:
     return f"{name}, {worst:.0%} without a verdict" if worst > MOST_UNDECIDED else name
 
 
-def about_answers(records: "Records") -> "Iterator[Part]":
-    """Yield a section on what judges answered in each piece; nothing without judges."""
-    from menagerie.studies.frame.parts import Facts, Heading
-
-    said = {arm.cell.name: answers_in_words(result) for arm, result in records.results if result.get("judged")}
-    if said:
-        yield Heading("What judges answered", ANSWERS)
-        yield Facts(said)
-
-
 def answers_in_words(result: Mapping[str, Any]) -> str:
-    """Return the counts of a judge's result in words."""
-    count = {"items": 0, "questions": 0, **result["judged"]}.get
-    parts = [f"{count('undecided', 0)} of {count('items')} items without a verdict ({undecided_share(result):.1%})"]
-    parts.append(f"{count('questions')} questions, {count('kept', 0)} of them answered before")
-    parts += [f"{number} {problem}" for problem in PROBLEMS if (number := count(problem, 0))]
-    if without := count("ungraded", 0):
-        parts.append(f"{without} answers without log-probabilities, which are only right or wrong")
-    if bounded := count("bounded", 0):
-        parts.append(f"{bounded} answers with one of the two words not among the alternatives")
-    if choices := count("choices", 0):
-        parts.append(
-            f"the place decided {count('by_place', 0)} of {choices} choices ({count('by_place', 0) / choices:.1%})"
-        )
-    parts.append(f"{count('tokens_in', 0)} tokens in, {count('tokens_out', 0)} out")
-    if len(names := result.get("answered_by", [])) > 1:
-        parts.append(f"answered under several names: {', '.join(names)}")
-    return "; ".join(parts)
+    """Return the counts of a judge's result in words, as `Judge.totals` names them."""
+    counted = [f"{name.replace('_', ' ')} {number}" for name, number in result["judged"].items() if number]
+    names = result.get("answered_by", [])
+    several = [f"answered under several names: {', '.join(names)}"] * (len(names) > 1)
+    return "; ".join([f"{undecided_share(result):.1%} of items without a verdict", *counted, *several])

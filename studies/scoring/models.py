@@ -192,11 +192,6 @@ def training_line(result: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
 
 
-def explain_sources(models: Sequence[Model]) -> dict[str, str]:
-    """Return a line for each model, by its short name; cells and classes go by their scorer's name."""
-    return dict(map(explain_source, models))
-
-
 def explain_source(model: Model) -> tuple[str, str]:
     """Return a short name for a model, and a line that explains it."""
     source = model.source

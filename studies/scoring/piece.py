@@ -4,9 +4,10 @@ Pieces of the same model form a group, so that a worker loads the model once. A 
 out: the reason stays in its folder until the next command tries again, and other pieces go on.
 """
 
+import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,8 +16,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.results import LEFT_OUT, read_result, why_left_out
+from menagerie.studies.runs.results import LEFT_OUT, read_result, why_left_out, write_result
 from menagerie.studies.scoring.models import Model
 
 
@@ -39,6 +41,8 @@ class Piece(AnyJob, ABC):
     threads: int = field(default=0, kw_only=True)
     """Threads of torch; 0 leaves the choice to torch."""
     seed: ClassVar[int] = 0
+    on: ClassVar[str] = ""
+    """The key of `label` in results; empty: results have no label."""
 
     @property
     def model(self) -> str:
@@ -94,9 +98,31 @@ class Piece(AnyJob, ABC):
             report(done, "")
 
         try:
-            self.score(load_once(self.group, self.prepare_model), count)
+            prepared, began = load_once(self.group, self.prepare_model), time.perf_counter()
+            result = {"id": self.id, "model": self.model} | ({self.on: self.label} if self.on else {})
+            result |= self.score(prepared, count)
+            seconds = round(time.perf_counter() - began, 1)
+            write_result(self.folder, result | {"seconds": seconds, "provenance": provenance()}, self.kept)
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The files beside the result whose digests it has."""
+        return ()
+
+    @property
+    def trained_on(self) -> Any:
+        """What the model's training had of this, for the file of all results; None if this wasn't asked for."""
+        return None
+
+    def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a result in results.csv."""
+        yield from ()
+
+    def notes(self, result: Mapping[str, Any]) -> Iterable[str]:
+        """Return what a reader of the page has to know of a result, beyond what all results say."""
+        return ()
 
     @property
     def questions(self) -> int:
@@ -108,8 +134,9 @@ class Piece(AnyJob, ABC):
         return load_model(self.tested, self.device)
 
     @abstractmethod
-    def score(self, prepared: Any, report: Callable[[int], None]) -> None:
-        """Score everything, and write the scores into the folder, the result last. `report` receives numbers of images.
+    def score(self, prepared: Any, report: Callable[[int], None]) -> dict[str, Any]:
+        """Score everything, and return the result. Files in the folder are written before. `report` receives numbers of
+        images.
 
         Raises `UserError` if the model fails, or if its scores aren't numbers.
         """

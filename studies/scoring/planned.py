@@ -1,22 +1,22 @@
 """The tests of splits that aren't made yet, to count what models would be scored on."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
-from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.frozen.benchmark import load_frozen
 from menagerie.generators.splits.recipe import SplitRecipe, recorded_fields
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.generators.storage.columns import make_columns
-from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.records import Records
 from menagerie.generators.storage.split_file import Split, recipe_version
 from menagerie.generators.vocabulary import Vocabulary
 
 
+@cache
 def planned_scenes(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
     """Return the scenes of each subset of a split, also those that hide too much; a frozen benchmark has no train."""
     return load_frozen(name).tested() if name in FROZEN else recipe.subsets()
@@ -29,9 +29,3 @@ def planned_split(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> Sp
     tables = {name: make_columns(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
     subsets = {name: Records(written, vocabulary, *table) for name, table in tables.items()}
     return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="")
-
-
-def planned_tests(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> dict[str, SplitTests]:
-    """Return a benchmark of each planned subset but train, with texts and numbers of images, but without pixels."""
-    split = planned_split(recipe, planned)
-    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in split.subsets}

@@ -74,15 +74,6 @@ class Reranker:
         return self.embeddings_of(loaded, model), bench
 
 
-def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a sentence for each result in which not all pairs were read, by its name."""
-    return {
-        name: "; ".join(map(rerank_sentence, its.values()))
-        for name, one in results.items()
-        if (its := one.get("reranked"))
-    }
-
-
 def rerank_sentence(one: Mapping[str, Any]) -> str:
     """Say which pairs of a pool were read."""
     return (

@@ -1,7 +1,7 @@
 """What `evaluate` and `transfer` share: a study that trains nothing, whose arms are pieces of an evaluation."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
@@ -12,7 +12,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
-from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, validate
+from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.study import AnyStudy
@@ -33,8 +33,11 @@ class ScoringStudy(AnyStudy):
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
     """The label of what models are scored on."""
+    kept: ClassVar[str]
+    """The file of all results."""
     written_by: ClassVar[str]
-    """The module that writes tables and page; it loads pandas."""
+    """The module with the columns of results.csv (`COLUMNS`), the numbers (`scores`), the further parts of the page
+    (`parts`), further tables in LaTeX (`latex`) and what is printed (`lines`). It loads pandas."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -87,32 +90,24 @@ class ScoringStudy(AnyStudy):
     def plan(self, known: KnownResults) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
-    def check_given(self, preset: AnyStudy) -> None:
-        """Raise for options of judges that change nothing and, if one is given, for bad values and unknown models."""
-        super().check_given(preset)
-        if isinstance(preset, ScoringStudy) and self.judge != preset.judge:
-            from menagerie.studies.scoring.judged import check_used
-
-            validate(self)
-            check_used(self.judge, preset.judge, [model.source for model in self.tested])
-
     def check(self) -> None:
-        """Raise for a device that this machine hasn't, unless Slurm runs the pieces."""
+        """Raise for a device that this machine hasn't, unless Slurm runs the pieces; say if options of judges are
+        unused."""
+        from menagerie.models.library.judged import JudgeSource
+
+        if self.judge != JudgeOptions() and not any(isinstance(model.source, JudgeSource) for model in self.tested):
+            print("note: --judge changes nothing: no model among those given answers questions")
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
     def forecast(self) -> bool:
         """Print what would be scored, and how many questions would be asked, without loading a model."""
-        sizes = list(self.sizes())
-        images, questions = (sum(size) for size in zip(*sizes, strict=True)) if sizes else (0, 0)
-        print(f"{len(sizes)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        pieces = list(self.pieces())
+        images, questions = sum(piece.steps for piece in pieces), sum(piece.questions for piece in pieces)
+        print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
         if questions:
             print(f"{questions} questions to models that answer them; what was answered before isn't asked again")
         return True
-
-    def sizes(self) -> "Iterable[tuple[int, int]]":
-        """Return the numbers of images and of questions of each piece."""
-        return ((piece.steps, piece.questions) for piece in self.pieces())
 
     def prepare(self, out: Path) -> "ScoringStudy":
         """Forget why pieces were left out, so that they are tried again."""
@@ -120,24 +115,35 @@ class ScoringStudy(AnyStudy):
         return self
 
     def tables(self, records: "Records") -> None:
-        """Write results as lines of JSON, and results.csv."""
-        import_module(self.written_by).write_tables(records)
+        """Write all results, and results.csv."""
+        from menagerie.studies.scoring.page import write_results
+
+        write_results(records, import_module(self.written_by).COLUMNS, self.kept)
 
     def export(self, records: "Records") -> None:
         """Write results.tex."""
-        import_module(self.written_by).write_latex(records)
+        from menagerie.studies.scoring.page import write_latex
+
+        writer = import_module(self.written_by)
+        write_latex(records, writer.scores(records), writer.latex(records))
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        return import_module(self.written_by).parts(records)
+        from menagerie.studies.scoring.page import score_page
+
+        writer = import_module(self.written_by)
+        return score_page(records, writer.scores(records), writer.parts(records))
 
     def conclude(self, records: "Records") -> None:
         """Print the main numbers. Raises if nothing could be scored, or if a judge gave no verdict at all."""
         from menagerie.studies.scoring.judged import check_verdicts
+        from menagerie.studies.scoring.page import print_headlines
 
-        left = left_out_pieces(records)
+        left, writer = left_out_pieces(records), import_module(self.written_by)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
-        import_module(self.written_by).print_results(records)
+        print_headlines(writer.scores(records))
+        for line in writer.lines(records):
+            print(line)
         check_verdicts(records)
 
     def left_out(self, records: "Records") -> dict[str, str]:
@@ -156,27 +162,3 @@ def forget_left_out(out: Path) -> None:
 def left_out_pieces(records: "Records") -> dict[str, str]:
     """Return why pieces were left out, by the pieces' names."""
     return {arm.cell.name: why for arm in records.arms if (why := records.left_out(arm))}
-
-
-def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
-    """Return the finished pieces with their results, labelled by this command and not by an earlier one."""
-    return [
-        (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
-        for arm, result in records.results
-    ]
-
-
-def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":
-    """Yield what the models are, what their short names stand for, and what models of a run were trained on."""
-    from menagerie.studies.frame.parts import Facts, Heading
-    from menagerie.studies.scoring.models import explain_sources, training_lines
-
-    models = list({arm.cell.model: arm.cell.tested for arm in records.arms}.values())
-    yield Heading("The models")
-    yield Facts(explain_sources(models))
-    if long := {name: label for label, name in names.items() if not name.startswith(label)}:
-        yield Heading("What their short names stand for", level=3)
-        yield Facts(long)
-    if trained := {names.get(label, label): line for label, line in training_lines(models).items()}:
-        yield Heading("What models of a run were trained on, and for how long", level=3)
-        yield Facts(trained)

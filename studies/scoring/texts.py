@@ -147,12 +147,6 @@ def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, An
     return {"texts": len(long), "of": len(texts), "context": scorer.texts.context, "first": long[0] if long else ""}
 
 
-def unread_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a sentence for each result whose texts weren't all read to their end, by its name."""
-    said = {name: unread_sentence(result) for name, result in results.items()}
-    return {name: text for name, text in said.items() if text}
-
-
 def unread_sentence(result: Mapping[str, Any]) -> str:
     """Say which texts of a result weren't read to their end; empty if all were."""
     parts = []

@@ -94,14 +94,19 @@ def warnings_in(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[s
             yield f"{names[one.model]} has no number on {one.subset} of {one.split}: all of it is left out."
 
 
-def print_training(found: list[ScoredTest], names: Mapping[str, str]) -> None:
-    """Print what training had of each test, and the sentences on left out records."""
+def overlap_lines(found: list[ScoredTest], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield what training had of each test, and the sentences on left out records."""
     known = [f"{names[one.model]} on {one.subset} of {one.split}: {one.had}" for one in found if one.had.counts]
     unknown = (f"{names[one.model]} on {one.split}: {one.had}" for one in found if not one.had.counts)
-    for text in (*known, *dict.fromkeys(unknown)):
-        print(f"training of {text}")
-    for text in warnings_in(found, names):
-        print(text)
+    yield from (f"training of {text}" for text in (*known, *dict.fromkeys(unknown)))
+    for split in dict.fromkeys(one.split for one in found):
+        yield from warnings_in([one for one in found if one.split == split], names)
+
+
+def print_training(found: list[ScoredTest], names: Mapping[str, str]) -> None:
+    """Print what training had of each test."""
+    for line in overlap_lines(found, names):
+        print(line)
 
 
 def coverage_parts(

@@ -11,11 +11,12 @@ from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import read
+from menagerie.studies.evaluate import Evaluate
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.parts import Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.models import Model, axis_text, parse_models, short_labels
-from menagerie.studies.scoring.splits import parts, print_results, split_piece, write_tables
+from menagerie.studies.scoring.splits import split_piece
 from tests.command import GRID, QUICK, ROOT, read_rows, run_here
 from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, TELL, TORN, after_all
@@ -180,7 +181,8 @@ def test_records_that_training_had_count_in_no_number(leaking):
 
 def test_table_page_and_output_count_what_training_had(leaking, capsys):
     piece, records = leaking
-    write_tables(records)
+    study = Evaluate()
+    study.tables(records)
     (row,) = (
         row for row in read_rows(records.out / "results.csv") if (row["subset"], row["task"]) == ("seen_pairs", "swap")
     )
@@ -188,10 +190,10 @@ def test_table_page_and_output_count_what_training_had(leaking, capsys):
     assert (row["left_out"], row["accuracy"], row["training"]) == (n, "", "known")
     assert row["arrangements_had"] == row["arrangements"] != "0"
     assert row["images_had"] == "0"
-    (table,) = (part for part in parts(records) if getattr(part, "name", "") == "trained-on-packed")
+    (table,) = (part for part in study.page(records) if getattr(part, "name", "") == "trained-on-packed")
     assert [cells[-1] for cells in table.rows if cells[1] == "seen_pairs"] == [f"{n} of {n}"]
-    assert any(isinstance(part, Sentence) and "no number on seen_pairs" in part.text for part in parts(records))
-    print_results(records)
+    assert any(isinstance(part, Sentence) and "no number on seen_pairs" in part.text for part in study.page(records))
+    study.conclude(records)
     assert f"{n} of {n}" in capsys.readouterr().out
 
 

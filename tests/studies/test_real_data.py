@@ -149,7 +149,7 @@ def test_cells_are_trained_once_for_each_parser_that_they_read_and_scored_on_ben
     scored = {(row["model"], row["parser"], row["name"]) for row in rows if row["kind"] == "headline" and row["name"]}
     assert len(scored) == 3 * 2  # micro and macro
     assert f"{SHOWN} in sugarcrepe" in (out / "report.html").read_text()
-    assert (out / "benchmarks/report.html").exists()
+    assert (out / "scores-sugarcrepe.csv").exists()
     assert "6 runs, 6 of them finished before" in capsys.readouterr().out  # cells, and each on its benchmark
     assert read_rows(out / "results.csv") == rows
     check_what_training_had(folder, tmp_path, out)

@@ -18,14 +18,14 @@ TIMED = ("seconds", "provenance", "digest")  # the digest covers the others
 def outcome(out):
     """Everything but timing."""
     cells = [json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines()]
-    pieces = [json.loads(line) for line in (out / "benchmarks/results.jsonl").read_text().splitlines()]
+    scores = {file.parent.name: file.read_bytes() for file in out.glob("benchmarks/pieces/*/scores.csv")}
     logs = [read_rows(out / "cells" / cell["id"] / "training.csv") for cell in cells]
     return {
         "cells": [{name: value for name, value in cell.items() if name not in TIMED} for cell in cells],
         "weights": [(out / "cells" / cell["id"] / "checkpoint/model.safetensors").read_bytes() for cell in cells],
         "losses": [[(row["step"], row["loss"]) for row in log] for log in logs],
-        "scores": [(out / "benchmarks/pieces" / piece["id"] / "scores.csv").read_bytes() for piece in pieces],
-        "tables": [(out / name).read_bytes() for name in ("results.csv", "results.tex", "benchmarks/results.csv")],
+        "scores": scores,
+        "tables": [(out / name).read_bytes() for name in ("results.csv", "results.tex")],
     }
 
 
