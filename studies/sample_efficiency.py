@@ -293,7 +293,7 @@ class Config(AmountSearch):
         for question, directions in DIRECTIONS.items():
             searches = {f"{m}, {question}": self.search(question, m).found(records, self.storage) for m in self.models}
             value = "accuracy on validation" if question == "front" else "number of images"
-            yield from search_figures(searches, value, directions, question)
+            yield from search_figures(searches, value, directions, f"{question}-")
 
     def target_row(self, records: Records, points: Sequence[Tried], model: str) -> list[str]:
         """Return what a model needs to reach the target, as texts."""

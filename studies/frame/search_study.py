@@ -31,7 +31,7 @@ class SearchStudy(SplitStudy):
     alone: ClassVar[bool] = True
 
     trials: Annotated[int, WHAT, FIRST, RUNS, GROWS] = 12
-    """Trials of each search; a search that has ended goes on with more."""
+    """Trials of each search; more may follow later."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once"), WHAT, RUNS] = 2
     """Trials of a model that are drawn together, from the results of all earlier ones. So many can run at once, and
     draws don't depend on --workers."""
