@@ -45,7 +45,7 @@ from menagerie.studies.frame.parts import Facts, Heading, Part
 from menagerie.studies.frame.records import Records, write_cells
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.scoring.study import ScoringStudy, about_models, left_out_pieces
+from menagerie.studies.scoring.study import ScoringStudy, left_out_pieces
 
 if TYPE_CHECKING:
     from menagerie.studies.measures.bits import Bits
@@ -215,6 +215,7 @@ class ProbeModels(ScoringStudy):
 
     def page(self, records: Records) -> "Iterator[Part]":
         from menagerie.studies.measures.bit_tables import bit_parts, rows_at_steps
+        from menagerie.studies.scoring.page import about_models
         from menagerie.studies.scoring.trained_on import coverage_parts
 
         names = self.names()

@@ -13,7 +13,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COUNTED, Overlap, RecipeScenes, Training, measure_overlap
-from menagerie.studies.analysis.pareto import Curve, PairSums, fewest_images, image_ratio
+from menagerie.studies.analysis.pareto import Curve, fewest_images, image_ratio, tallies_by_seed
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
@@ -215,14 +215,6 @@ def worth_cells(found: dict[int, Pair], target: float) -> list[str]:
     times = DASH if first and second else f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
     texts = [str(fewest[0]), "0" if str(fewest[1]) == "1" else str(fewest[1])]
     return [*texts, times, image_ratio(*curves, target).interval]
-
-
-def tallies_by_seed(points: pd.DataFrame) -> list[PairSums]:
-    """Sum up the points and the number of records of each animal pair, for each seed."""
-    return [
-        {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}
-        for _, part in points.groupby("seed")
-    ]
 
 
 def side_chart(question: str, rows: Sequence[SidesCompared]) -> alt.TopLevelMixin:
