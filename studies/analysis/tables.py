@@ -1,76 +1,21 @@
-"""Results as pandas frames: a tidy row for each score, and tables of any columns against any others.
-
-Conversion to text comes last (`pivot_texts`): compute with frames of numbers, and write frames of texts to CSV, LaTeX
-and pages. Accuracies of models that prefer the same caption whatever the image are flagged (`FLAG`), high or low."""
+"""Tables as CSV, LaTeX and on the console, and their signs. Accuracies of models that prefer the same caption whatever
+the image are flagged (`FLAG`), high or low."""
 
 import math
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from menagerie.envs.core.files import write_text
 from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 
-# Names of rows or columns, in order; None for all.
-Labels = Sequence[str] | pd.Index | None
 DASH = "–"  # nothing exists: no scenes, no such task
 WAITING = "…"  # nothing is finished yet
 ESCAPES = str.maketrans(
     {"\\": r"\textbackslash{}", **{c: "\\" + c for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\^{}"}
 )
-
-
-class Pivot(NamedTuple):
-    """Two tables of the same shape: means over all other labels, such as seeds, and standard deviations."""
-
-    mean: pd.DataFrame
-    deviation: pd.DataFrame
-
-
-def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], value: str = "accuracy") -> Pivot:
-    """Make a row for each combination of `index` and a column for each of `columns`, in the frame's order of values."""
-    groups = frame.groupby([*index, *columns], sort=False)[value]
-
-    def position(level: pd.Index) -> pd.Index:
-        return pd.Index(pd.Index(frame[level.name].unique()).get_indexer(level))
-
-    tables = (groups.agg(function).unstack(list(columns)) for function in (mean_of_defined, deviation_of_defined))
-    return Pivot(*(table.sort_index(key=position).sort_index(axis="columns", key=position) for table in tables))
-
-
-def mean_of_defined(values: pd.Series) -> float:
-    """Return the mean of the defined values, summed without pandas, whose sums may be rounded differently."""
-    defined = values.dropna().tolist()
-    return statistics.mean(defined) if defined else math.nan
-
-
-def deviation_of_defined(values: pd.Series) -> float:
-    """Return the standard deviation of the defined values; NaN for fewer than two."""
-    defined = values.dropna().tolist()
-    return statistics.stdev(defined) if len(defined) > 1 else math.nan
-
-
-def pivot_texts(
-    table: Pivot, index: Labels = None, columns: Labels = None, scale: float = 100.0, deviations: bool = False
-) -> pd.DataFrame:
-    """Turn a pivot into texts with one decimal, by default in percent; `index` and `columns` choose and order its rows
-    and columns.
-
-    A row that the pivot lacks is `WAITING`; an undefined value in an existing row is a dash.
-    """
-
-    means, spreads = (scale * part.reindex(index=index, columns=columns) for part in table)
-    both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
-    texts = [
-        list(map(number_text, *(pair if deviations else pair[:1])))
-        if label in table.mean.index
-        else [WAITING] * len(means.columns)
-        for label, *pair in both
-    ]
-    return pd.DataFrame(texts, means.index, means.columns)
 
 
 def number_text(value: float, deviation: float = math.nan) -> str:
@@ -90,19 +35,9 @@ def task_order(task: str) -> tuple[int, str]:
     return (PAIR_TASKS.index(task) if task in PAIR_TASKS else len(PAIR_TASKS), task)
 
 
-def column_names(frame: pd.DataFrame) -> list[str]:
-    """Return the names of columns; names with several levels are joined."""
-    return [": ".join(filter(None, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
-
-
-def to_rows(frame: pd.DataFrame) -> list[list[str]]:
-    """Return a header and rows of texts for page templates."""
-    return [column_names(frame), *frame.astype(str).to_numpy().tolist()]
-
-
 def to_csv(path: Path, frame: pd.DataFrame) -> None:
     """Write a frame, whole or not at all; undefined values are empty cells."""
-    write_text(path, frame.to_csv(index=False, header=column_names(frame), lineterminator="\n"))
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
 def to_latex(frame: pd.DataFrame, caption: str) -> str:

@@ -23,7 +23,6 @@ from .parts import Part as Part
 from .parts import Picture as Picture
 from .parts import Pictures as Pictures
 from .parts import Rows as Rows
-from .parts import Scatter as Scatter
 from .parts import Sentence as Sentence
 from .parts import Table as Table
 from .records import Records as Records

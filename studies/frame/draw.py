@@ -23,7 +23,7 @@ from menagerie.studies.frame.cases import error_sections, pictures_of
 from menagerie.studies.frame.charts import write_chart
 from menagerie.studies.frame.curves import RunCurve, equal_losses_note, training_curves
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.figures import draw_bars, draw_heat_map, draw_lines, draw_scatter
+from menagerie.studies.frame.figures import draw_bars, draw_front, draw_heat_map, draw_lines
 from menagerie.studies.frame.layout import Sheet, is_number
 from menagerie.studies.frame.parts import (
     FIGURES,
@@ -35,6 +35,7 @@ from menagerie.studies.frame.parts import (
     Facts,
     FigurePart,
     FilePart,
+    Front,
     Heading,
     HeatMap,
     Lines,
@@ -43,7 +44,6 @@ from menagerie.studies.frame.parts import (
     Part,
     Pictures,
     Rows,
-    Scatter,
     Sentence,
     Table,
 )
@@ -118,7 +118,7 @@ def table_content(
     return {"kind": "table", **named_content(part), "html": html, "latex": latex, "flags": "", "numbers": ""}
 
 
-DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Scatter: draw_scatter}
+DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Front: draw_front}
 
 
 @write_page_part.register

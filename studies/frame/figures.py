@@ -26,7 +26,7 @@ from menagerie.studies.frame.layout import (
     value_words,
     varying_labels,
 )
-from menagerie.studies.frame.parts import Bars, FigurePart, Front, HeatMap, Lines, RecordsPart, Scatter
+from menagerie.studies.frame.parts import Bars, FigurePart, Front, HeatMap, Lines, RecordsPart
 
 AXES = {"pairs": "animal pairs in training", "hard_negatives": "training pairs with hard negatives"}
 ACCURACY = "accuracy (%)"
@@ -34,6 +34,7 @@ PALE = "A pale bar: the model prefers the same caption whatever the image, so th
 ROW = 22  # pixels of a row, for each colour in it
 SQUARE = 58
 MOST_TOGETHER = 6  # colours in one panel of points
+MOST_TICKS = 8  # values of a label that are all ticks
 
 
 class DrawnFigure(NamedTuple):
@@ -89,56 +90,59 @@ def estimate_row(part: FigurePart, labels: Mapping[str, Any], its: Estimate) -> 
     return {"kind": "estimate", "panel": heading(part, part.panels, panel), "chance": chance, **percents(its)}
 
 
-def ordinals(part: Lines | Scatter) -> dict[Any, int]:
-    """Number the values of `x` in the order of the plan if they are words on an axis of `Lines`; else empty."""
-    values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
-    return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
-
-
-def positions(part: Lines | Scatter, names: Sequence[str]) -> dict[Key, float]:
-    """Return the position of each value of `x`, by the labels of arms: of a number the number itself or the mean of the
-    column `at`, of a word its rank in the plan."""
-    order, column, found = ordinals(part), getattr(part, "at", "") or part.x, defaultdict(list)
+def places_on_axis(part: Lines | Front, names: Sequence[str]) -> dict[Key, float]:
+    """Return the mean of a measured column, the axis of the part, over the arms with the same labels."""
+    column, found = getattr(part, "at", "") or part.x, defaultdict(list)
     for arm in part.records.arms:
-        place = arm.place
-        if place.keys() >= {*names} and isinstance(
-            value := order.get(place.get(column), place.get(column)), int | float
-        ):
-            found[label_values(place, names)].append(value)
+        if arm.place.keys() >= {*names} and isinstance(value := arm.place.get(column), int | float):
+            found[label_values(arm.place, names)].append(value)
     return {key: float(np.mean(values)) for key, values in found.items()}
 
 
 def placed_frame(
-    part: Lines | Scatter, names: Sequence[str], found: Mapping[Key, Estimate]
+    part: Lines | Front, names: Sequence[str], found: Mapping[Key, Estimate]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row for each estimate that has a position on the axis, and the names of all colours in order."""
+    """Return a row for each estimate that has a place on the axis, and the names of all colours in order."""
     own = [name for name in names if name not in TESTS]
-    where, tests = ({}, ordinals(part)) if part.x in TESTS else (positions(part, own), {})
-    stroke, rows = getattr(part, "stroke", ""), []
+    given = part.x in names and not getattr(part, "at", "")
+    where, stroke, rows = {} if given else places_on_axis(part, own), getattr(part, "stroke", ""), []
     for key, its in found.items():
         labels = dict(zip(names, key, strict=True))
-        x = tests.get(labels[part.x]) if tests else where.get(label_values(labels, own))
+        x = labels[part.x] if given else where.get(label_values(labels, own))
         if x is not None:
             words = {"colour": title(part, [part.colour], (labels[part.colour],))}
             words["stroke"] = title(part, [stroke], (labels[stroke],)) if stroke else ""
-            said = value_words(part, part.x, labels[part.x]) if part.x in labels else f"{x:,g}"
-            rows.append(estimate_row(part, labels, its) | words | {"x": float(x), "at": said, "key": key})
+            said = value_words(part, part.x, x) if given else f"{x:,g}"
+            rows.append(estimate_row(part, labels, its) | words | {"x": x, "at": said, "key": key})
     colours = [title(part, [part.colour], (value,)) for value in part.records.labels(part.colour)]
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, "key"] if not rows else None)
+    frame = pd.DataFrame(rows, columns=None if rows else [*COLUMNS, "key"])
+    if has_words(part):
+        return frame.assign(x=frame["at"]), colours
     return frame.sort_values("x", kind="stable"), colours
 
 
 COLUMNS = ["kind", "panel", "chance", "value", "low", "high", "estimate", "colour", "stroke", "x", "at"]
 
 
-def x_axis(part: Lines | Scatter) -> alt.X:
-    """Make the axis of `x`: ticks at its values if these are few or words, else at round numbers."""
+def has_words(part: Lines | Front) -> bool:
+    """Whether the values along the axis are words."""
+    values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
+    return not all(isinstance(value, int | float) for value in values)
+
+
+def x_axis(part: Lines | Front) -> alt.X:
+    """Make the axis of `x`: words in the order of the plan, ticks at its values if these are few, else at round
+    numbers."""
     name = getattr(part, "along", "") or axis_name(getattr(part, "at", "") or part.x)
+    values = part.records.labels(part.x)
+    if has_words(part):
+        return alt.X(
+            "x:N", title=name, sort=[value_words(part, part.x, v) for v in values], scale=alt.Scale(padding=0.3)
+        )
     scale = alt.Scale(type="log" if part.log else "linear", zero=False, nice=False, padding=12)
-    values = {ordinals(part).get(value, value): value for value in part.records.labels(part.x)}
-    if isinstance(part, Lines) and not part.at and len(values) <= 8:
-        texts = json.dumps({str(place): value_words(part, part.x, value) for place, value in values.items()})
-        axis = alt.Axis(values=list(values), labelExpr=f"{texts}[toString(datum.value)]", labelOverlap=True)
+    if isinstance(part, Lines) and not part.at and len(values) <= MOST_TICKS:
+        texts = json.dumps({str(value): value_words(part, part.x, value) for value in values})
+        axis = alt.Axis(values=values, labelExpr=f"{texts}[toString(datum.value)]", labelOverlap=True)
         return alt.X("x:Q", title=name, scale=scale, axis=axis)
     return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format=",~g", tickCount=5, labelOverlap=True))
 
@@ -208,34 +212,34 @@ def beside_rows(part: Lines) -> tuple[pd.DataFrame, list[str]]:
     return pd.DataFrame(rows, columns=None if rows else COLUMNS), [row["colour"] for row in rows]
 
 
-def draw_scatter(part: Scatter) -> DrawnFigure:
-    """Draw the points of each colour. Without `panels`, each of many colours has its own panel. In a `Front` steps join
-    the settings on the front, and filled points show how these do on the records `judged`."""
+def draw_front(part: Front) -> DrawnFigure:
+    """Draw a ring for each setting, steps along the settings that no other beats, and points at how these do on the
+    records `judged`. Without `panels`, each of many colours has its own panel."""
     names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
     found = part.records.estimates(names)
     frame, colours = placed_frame(part, names, found)
     every = panel_names(part, panels_of(part, found))
     if len(colours) > MOST_TOGETHER and not part.panels:
         frame["panel"], every = frame["colour"], colours
-    judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}
+    judged = part.judged.estimates(names) if part.judged else {}
     fronts = frame.groupby(["panel", "colour"], sort=False)
-    best = {key for _, its in fronts for k in pareto_front([*its.x], [*its.value]) for key in [its.key.iloc[k]]}
+    best = {its["key"].iloc[k] for _, its in fronts for k in pareto_front([*its["x"]], [*its["value"]])}
     frame["best"] = [key in best for key in frame["key"]]
     frame["judged"] = [100 * judged[key].value if key in judged else np.nan for key in frame["key"]]
-    # The axes of a front end at the best point of all colours, so that their steps can be compared.
     y = alt.Y("value:Q", title=ACCURACY, scale=alt.Scale(zero=False))
     look = {"x": x_axis(part), "color": alt.Color("colour:N", sort=colours)}
-    shape = alt.Shape("colour:N", sort=colours, legend=None)
-    tips = ["colour:N", alt.Tooltip("x:Q", title=part.x), "estimate:N"]
-    dots = of_kind("estimate").mark_point(filled=not isinstance(part, Front), size=45)
-    layers = [chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY)), *level_rule(part.level)]
-    layers.append(dots.encode(**look, y=y, shape=shape, tooltip=tips))
-    if isinstance(part, Front):
-        on_front = alt.Chart().transform_filter("datum.best")
-        layers.append(on_front.mark_line(interpolate="step-after", size=1.2).encode(**look, y=y))
-        tested = on_front.mark_point(filled=True, size=45, opacity=1)
-        layers.append(tested.encode(**look, y=alt.Y("judged:Q", title=ACCURACY), shape=shape, tooltip=tips))
-    note = "Rings: settings; steps: the best at their cost; filled points: these on the test." if judged else ""
+    dots = {"shape": alt.Shape("colour:N", sort=colours, legend=None), "tooltip": ["colour:N", "x:Q", "estimate:N"]}
+    on_front = alt.Chart().transform_filter("datum.best")
+    layers = [
+        chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY)),
+        *level_rule(part.level),
+        alt.Chart().mark_point(size=45).encode(**look, **dots, y=y),
+        on_front.mark_line(interpolate="step-after", size=1.2).encode(**look, y=y),
+        on_front.mark_point(filled=True, size=45, opacity=1).encode(
+            **look, **dots, y=alt.Y("judged:Q", title=ACCURACY)
+        ),
+    ]
+    note = "Rings: settings; steps: the best at their cost" + ("; points: these on the test." if judged else ".")
     return DrawnFigure(panels(layers, frame.drop(columns="key"), every, HEIGHT + 40, WIDTH + 60), names, found, note)
 
 

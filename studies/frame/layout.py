@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, TEXT_SCORE, WAITING, number_text, task_order, to_latex
+from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, TEXT_SCORE, WAITING, number_text, task_order
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import as_column, label_text
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.parts import RecordsPart, Rows, Table
+from menagerie.studies.frame.parts import RecordsPart, Table
 from menagerie.studies.frame.records import Records
 
 TESTS = ("subset", "task")
@@ -255,9 +255,3 @@ def span(numbers: Iterable[int]) -> str:
     """Write the number if all are equal, else the smallest and the largest: "64 to 96"."""
     known = sorted(numbers)
     return f"{known[0]}" if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
-
-
-def latex_of(part: Rows | Table) -> str:
-    """Return a table as LaTeX, with its sentence as the caption."""
-    frame = Sheet(part).frame if isinstance(part, Table) else pd.DataFrame(part.rows, columns=list(part.header))
-    return to_latex(frame, part.says.replace("`", ""))

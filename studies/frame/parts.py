@@ -158,8 +158,6 @@ class Lines(FigurePart):
     """A dashed line is drawn at this share."""
     beside: "Records | None" = field(default=None, kw_only=True)
     """Records without `x`: a dashed line for each value of `colour`."""
-    large: "Records | None" = field(default=None, kw_only=True)
-    """Records of runs whose points are drawn larger, such as the chosen ones."""
 
 
 @dataclass(frozen=True)
@@ -189,22 +187,16 @@ class HeatMap(FigurePart):
 
 
 @dataclass(frozen=True)
-class Scatter(FigurePart):
-    """Accuracy by a measured column: a point for each combination of the labels `points`."""
+class Front(FigurePart):
+    """Accuracy by a measured column, the cost. Every setting, a combination of the labels `points`, is a ring. A line
+    joins the settings that no other setting beats at the same cost or less; points show how these do on the records
+    `judged`."""
 
     x: str
     points: Sequence[str]
     colour: str = field(default="model", kw_only=True)
-    log: bool = field(default=False, kw_only=True)
-    level: float | None = field(default=None, kw_only=True)
-
-
-@dataclass(frozen=True)
-class Front(Scatter):
-    """Accuracy by cost. Every setting is a ring. A line joins the settings that no other setting beats at the same cost
-    or less; points show how these do on the records `judged`."""
-
     log: bool = field(default=True, kw_only=True)
+    level: float | None = field(default=None, kw_only=True)
     panels: Sequence[str] = field(default=(), kw_only=True)
     judged: "Records | None" = field(default=None, kw_only=True)
     """The records of a test, where `records` are those of validation, on which settings are chosen."""

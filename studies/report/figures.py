@@ -1,43 +1,24 @@
-"""The look of figures: a colour scale for accuracies, readable text on it, lines of many models, and the files that
-they are saved to."""
+"""Figures made of pictures, by matplotlib: the colour scale of accuracies, readable text on it, and the files that
+figures are saved to."""
 
 import base64
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 from matplotlib import colormaps, rc_context
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure, SubFigure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.figure import Figure
 from matplotlib.typing import ColorType
 
 from menagerie.envs.core.files import whole_file
 
 # Colours of accuracies in percent; chance is the middle of the scale, and equal steps look equal.
 ACCURACY: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 100}
-# Colours that colour-blind readers can tell apart; with as many markers, 56 lines have different styles.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a")
-MARKERS = "osD^v<>P"
-# With more models than this, each has a panel of its own, in which the others are pale.
-MOST_TOGETHER = 6
-# Chance is dotted in every figure, and nothing else is.
-CHANCE: dict[str, Any] = {"color": "0.3", "linewidth": 1.2, "linestyle": (0, (1, 2)), "zorder": 1.9}
-PALE: dict[str, Any] = {"color": "0.82", "linewidth": 0.9, "zorder": 0}
-BESIDE = 4  # panels in a row
-SEEN = 3.3  # inches of a figure's width that a narrow window shows without scrolling
-
-
-def line_style(number: int) -> dict[str, str]:
-    """Colour and marker of a model's line, for `Axes.plot`."""
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def model_label(model: str) -> str:
@@ -56,56 +37,6 @@ def colour_at(value: float | int, scale: dict[str, Any]) -> str:
     """The colour of a value, such as #440154."""
     share = (value - scale["vmin"]) / (scale["vmax"] - scale["vmin"])
     return to_hex(colormaps[scale["cmap"]](share))
-
-
-def count_axis(axes: Axes, name: str) -> None:
-    """Give the axis "x" or "y" a logarithmic scale, with counts written out as ticks: 20, 50, 100."""
-    getattr(axes, f"set_{name}scale")("log")
-    axis = getattr(axes, f"{name}axis")
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
-    axis.set_minor_locator(NullLocator())
-
-
-def panels_size(models: Sequence[str], together: tuple[float, float], each: tuple[float, float]) -> tuple[float, float]:
-    """Width and height of a figure in inches: `together` if the models are few and share one panel, else enough for
-    panels of size `each`."""
-    if len(models) <= MOST_TOGETHER:
-        return together
-    return each[0] * min(BESIDE, len(models)) + 0.6, each[1] * -(-len(models) // BESIDE) + 0.9
-
-
-def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tuple[Axes, Sequence[str]]]:
-    """Axes, each with the models to highlight on it: few models share one panel; with many, each has its own."""
-    if len(models) <= MOST_TOGETHER:
-        return [(figure.subplots(), models)]
-    axes = figure.subplots(-(-len(models) // BESIDE), BESIDE, squeeze=False, sharex=True, sharey=True)
-    for axis in axes.flat[len(models) :]:
-        axis.axis("off")
-    panels = list(zip(axes.flat, models, strict=False))
-    for axis, model in panels:
-        axis.set_title(model_label(model), fontsize=9, parse_math=False)
-        axis.tick_params(labelsize=8)
-    return [(axis, [model]) for axis, model in panels]
-
-
-def chance_line(axes: Axes, name: str = "y", percent: float | int = 50, stretch: bool = True, **style: Any) -> None:
-    """Draw a line at chance across the axis "x" or "y"; without `stretch`, only if chance is within the axis's
-    limits."""
-    low, high = sorted(getattr(axes, f"get_{name}lim")())
-    if stretch or low <= percent <= high:
-        (axes.axvline if name == "x" else axes.axhline)(percent, **CHANCE | style)
-
-
-def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
-    """Draw a legend above all axes, at most about `SEEN` inches wide, and make the figure higher. A name with $ isn't
-    taken for a formula."""
-    longest = max(len(str(key.get_label())) for key in keys)
-    columns = max(1, int(SEEN / (0.07 * longest + 0.5)))
-    figure.set_figheight(figure.get_figheight() + 0.18 * -(-len(keys) // columns) + 0.1)
-    place = {"loc": "outside upper left", "ncols": columns, "fontsize": 9, "frameon": False, "columnspacing": 1.2}
-    for text in figure.legend(handles=keys, borderpad=0.2, labelspacing=0.3, **place).get_texts():
-        text.set_parse_math(False)
 
 
 def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, width: float = 2.6) -> Colorbar:

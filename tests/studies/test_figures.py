@@ -13,7 +13,6 @@ from menagerie.studies.report.figures import (
     DOTS_PER_INCH,
     colour_at,
     ink,
-    line_style,
     svg,
     write_figure,
 )
@@ -60,10 +59,6 @@ def test_accuracies_below_chance_look_different_from_chance():
     assert steps == sorted(steps)
     assert np.diff(steps).min() > 0.02
     assert np.linalg.norm(np.subtract(to_rgb(colour_of(25)), to_rgb(colour_of(50)))) > 0.2
-
-
-def test_56_models_have_different_line_styles():
-    assert len({tuple(line_style(k).items()) for k in range(56)}) == 56
 
 
 @pytest.mark.parametrize(
