@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -125,15 +125,19 @@ def no_page() -> Iterator[None]:
 
 @contextmanager
 def no_figures() -> Iterator[None]:
-    """Let pages have one pixel for each figure."""
+    """Let pages have one pixel for each figure, and no script that draws charts."""
     import numpy as np
+    import vl_convert
     from PIL import Image
 
     from menagerie.studies.report import figures
 
     pixel = io.BytesIO()
     Image.fromarray(np.full((1, 1), 128, np.uint8)).save(pixel, format="png")
-    with mock.patch.object(figures, "figure_bytes", return_value=pixel.getvalue()):
+    with ExitStack() as without:
+        without.enter_context(mock.patch.object(figures, "figure_bytes", return_value=pixel.getvalue()))
+        for name, made in (("vegalite_to_png", pixel.getvalue()), ("vegalite_to_svg", ""), ("javascript_bundle", "")):
+            without.enter_context(mock.patch.object(vl_convert, name, return_value=made))
         yield
 
 
