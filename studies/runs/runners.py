@@ -13,10 +13,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.processes import call_in_worker, end_processes, end_with_parent, workers_context
 from menagerie.envs.core.progress import PlainLines
@@ -125,10 +126,13 @@ def work(job: AnyJob) -> None:
             sent = time.monotonic()
             _messages.put((step, text))
 
+    after = signal.SIG_DFL
     try:
         call_in_worker(run_interruptible, job, interruption, report)
+    except Stopped:
+        after = signal.SIG_IGN  # the process ends by itself, so that what its loaders held is freed
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, after)
 
 
 class Worker:
@@ -214,15 +218,20 @@ class Workers(Runner):
         return "; ".join(f"{name}: {text}" for name, text in known[:MOST_NAMED])
 
     def stop(self, handles: Collection[Future[None]] = ()) -> None:
-        end_processes([child for child in multiprocessing.active_children() if child not in self.others])
-
-    def close(self) -> None:
-        """Let the workers end by themselves, so that their libraries free what they hold."""
+        """End all workers. Idle ones may end by themselves first, so that their libraries free what they hold."""
+        idle = sum(worker.idle for worker in self.workers)
         for worker in self.workers:
             worker.pool.shutdown(wait=False)
-        end = time.monotonic() + LEAVE_SECONDS
-        while set(multiprocessing.active_children()) - set(self.others) and time.monotonic() < end:
+        busy, end = len(self.processes()) - idle, time.monotonic() + LEAVE_SECONDS
+        while len(self.processes()) > busy and time.monotonic() < end:
             time.sleep(0.01)
+        end_processes(self.processes())
+
+    def processes(self) -> list[BaseProcess]:
+        """Return the workers' processes, also one that is just starting."""
+        return [child for child in multiprocessing.active_children() if child not in self.others]
+
+    def close(self) -> None:
         self.stop()
 
 
