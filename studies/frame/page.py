@@ -35,10 +35,9 @@ from menagerie.studies.frame.charts import page_script
 from menagerie.studies.frame.draw import drop_former, write_page_part
 from menagerie.studies.frame.layout import OF_RECORDS, tests_in_order
 from menagerie.studies.frame.parts import (
+    FIGURES,
     Curves,
-    FigurePart,
     Heading,
-    OwnFigure,
     Part,
     Pictures,
     RecordsPart,
@@ -125,7 +124,7 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
     first pictures before the first heading."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
-    figures = [part for part in parts[:end] if isinstance(part, FigurePart | OwnFigure)]
+    figures = [part for part in parts[:end] if isinstance(part, FIGURES)]
     pictures = [part for part in parts[:end] if isinstance(part, Pictures)]
     answer = [*sentences, *figures[:1], *pictures[:1]]
     return answer, [part for part in parts if all(part is not other for other in answer)]
