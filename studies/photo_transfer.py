@@ -25,26 +25,46 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
-from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Picture, Pictures, Rows, Sentence
+from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.study import grid
 from menagerie.studies.sources.cut_outs import SYNTHETIC
-from menagerie.studies.sources.transfer_options import FACTORS_PART, FINE_TUNING, WORTH, ZERO_SHOT
-from menagerie.studies.sources.transfer_runs import BINDING, SPATIAL, TransferPlan, TransferRun
+from menagerie.studies.sources.transfer_options import FACTORS, FINE_TUNING, WORTH, ZERO_SHOT, TransferRun
+from menagerie.studies.sources.transfer_plan import TransferPlan
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
 
-SAYS = {
-    ZERO_SHOT: "Models that were trained on rendered animals only, on rendered ones and on photographs in the same "
-    "places, orders and relations. Photographs in their own colours have captions without textures, as have the "
-    "rendered animals that they are compared with.",
-    FINE_TUNING: "Accuracy on photographs that no training shows. None: the synthetic run itself. Other animals don't "
-    "teach the tested animals' names, so no such run starts from scratch. Each photograph is in many composed images.",
-    WORTH: "Each point is a model of its own, trained on so many distinct images, which show as many photographs of "
-    "each animal as fine-tuning uses at most. 0: the synthetic run itself.",
-    FACTORS_PART: "The model trained in the changed synthetic world and in the unchanged one, on the same records. "
-    "views: a quarter of them. textures: four plain colours more. augmentation: none, or some if the recipe has none. "
-    "backgrounds: photographs beside the world's own. vocabulary: all animals of the world, also without photographs.",
+# What a question varies, the two sides that it compares, and what its page says.
+SCRATCH = ("from scratch", "after synthetic")
+QUESTIONS = {
+    ZERO_SHOT: (
+        ("split", "rendered", "photographed"),
+        "Models that were trained on rendered animals only, on rendered ones and on photographs in the same places, "
+        "orders and relations. Photographs in their own colours have captions without textures, as have the rendered "
+        "animals that they are compared with.",
+    ),
+    FINE_TUNING: (
+        ("photographs in training", *SCRATCH),
+        "Accuracy on photographs that no training shows. None: the synthetic run itself. Other animals don't teach the "
+        "tested animals' names, so no such run starts from scratch. Each photograph is in many composed images.",
+    ),
+    WORTH: (
+        ("images of photographs", *SCRATCH),
+        "Each point is a model of its own, trained on so many distinct images, which show as many photographs of each "
+        "animal as fine-tuning uses at most. 0: the synthetic run itself. The table has the fewest images, of the "
+        "numbers tried, whose mean over seeds reaches a target, and how many times more it takes from scratch than "
+        "after synthetic training. `>`: not reached with the most images, so that the ratio is a bound. `–`: reached "
+        "in neither way. A model that needs no image after synthetic training counts as needing one. The interval is "
+        "over draws of seeds and animal pairs; draws in which neither way reaches the target have no ratio; above 5 % "
+        "of them it is unbounded.",
+    ),
+    FACTORS: (
+        ("changed", "as it is", "changed world"),
+        "The model trained in the changed synthetic world and in the unchanged one, on the same records. views: a "
+        "quarter of them. textures: four plain colours more. augmentation: none, or some if the recipe has none. "
+        "backgrounds: photographs beside the world's own. vocabulary: all animals of the world, also without "
+        "photographs.",
+    ),
 }
 MEASURES = {
     "recognition": "an animal or a texture that the image doesn't show in place of one (tasks replace animal, replace "
@@ -55,24 +75,10 @@ MEASURES = {
 }
 NUMBERS = (
     "Accuracy in percent, in brackets the interval; dotted: chance. Only records count whose animal pairs no training "
-    "run of a comparison shows, rendered or photographed."
+    "run of a comparison shows, rendered or photographed. No photograph of a test is trained on: the files of both "
+    "were compared by SHA-256."
 )
-WORTHS = (
-    "The fewest images, of the numbers tried, whose mean over seeds reaches a target; and how many times more it takes "
-    "from scratch than after synthetic training. `>`: not reached with the most images, so that the ratio is a bound. "
-    "`–`: reached in neither way. A model that needs no image after synthetic training counts as needing one. The "
-    "interval is over draws of seeds and animal pairs; draws in which neither way reaches the target have no ratio; "
-    "above 5 % of them it is unbounded."
-)
-WORTH_HEADER = (
-    *("model", "measure", "target (%)", "images from scratch", "images after synthetic", "ratio", "95 % interval"),
-)
-TRAINED_ON_SAYS = (
-    "How much of each test its training had, by name: a photographed and a rendered cat are the same animal, but not "
-    "the same image. The numbers above leave out all records of animal pairs that a training had."
-)
-DISJOINT = "No photograph of a test is trained on: the files of both worlds were compared by SHA-256, not by name."
-SAMPLES = 5  # images of a test on the page
+WORTH_HEADER = ("model", "measure", "target (%)", *(f"images {way}" for way in SCRATCH), "ratio", "95 % interval")
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,8 @@ class PhotoTransfer(TransferPlan):
     """Synthetic first, then real: what training in a rendered world buys on photographs"""
 
     def prepare(self, out: Path) -> TransferPlan:
-        """Write the worlds into the study's folder, print the questions that can't be answered, and return the study
-        with the worlds."""
+        """Write the worlds into the study's folder, print what can't be answered, and return the study with the
+        worlds."""
         study = self.with_worlds(out)
         for line in study.unanswerable():
             print(line, flush=True)
@@ -96,7 +102,7 @@ class PhotoTransfer(TransferPlan):
         return self.runs(known).values() if self.prepared else grid(self)
 
     def runs(self, known: KnownResults) -> dict[TransferRun, Arm]:
-        """Map each training to its run. Trainings whose starting weights don't exist yet are left out."""
+        """Map each run to its arm. Runs whose starting weights don't exist yet are left out."""
         arms: dict[TransferRun, Arm] = {}
         for run in self.every_run:
             start = known.weights(arms[run.start], SYNTHETIC) if run.start else None
@@ -106,53 +112,29 @@ class PhotoTransfer(TransferPlan):
         return arms
 
     def page(self, records: "Records") -> Iterator[Part]:
-        """Yield a figure and a table for each question, what training had of the tests, and the photographs."""
-        from menagerie.generators.trained_on import COUNTED
+        """Yield a chart and a table for each question."""
         from menagerie.studies.frame.estimate import estimate_or_dash
         from menagerie.studies.report.figures import model_label
-        from menagerie.studies.sources.transfer_answers import SIDES, Answers, side_chart
+        from menagerie.studies.sources.transfer_answers import Answers, side_chart
 
         if self.rehearsed:
             yield Sentence("A rehearsal: cut-outs of rendered animals replace photographs; the numbers mean nothing.")
         finished = {arm.id for arm, _ in records.results}
-        done = {run: arm for run, arm in self.runs(records).items() if arm.id in finished}
-        answers = Answers(self, done, records)
+        answers = Answers(self, {run: arm for run, arm in self.runs(records).items() if arm.id in finished}, records)
         yield Paragraph(NUMBERS)
         yield Facts(MEASURES)
         yield from map(Sentence, self.unanswerable())
         for question in self.parts:
-            rows = answers.rows(question)
-            if not rows:
+            if not (rows := answers.rows(question)):
                 continue
-            setting, first, second = SIDES[question]
+            (setting, first, second), says = QUESTIONS[question]
+            yield Heading(question.capitalize(), says)
+            yield Chart(question, side_chart(rows, setting, (first, second)))
             header = ("model", setting, "tested on", "measure", f"{first} (%)", f"{second} (%)", f"{second} − {first}")
-            yield Heading(question[0].upper() + question[1:], SAYS[question])
-            yield Chart(question, side_chart(question, rows))
-            table = [[model_label(r[0]), *map(str, r[1:4]), *map(estimate_or_dash, r[4:])] for r in rows]
-            yield Rows(f"{question}-images" if question == WORTH else question, header, table)
+            table = [[model_label(row[0]), *map(str, row[1:4]), *map(estimate_or_dash, row[4:])] for row in rows]
             if question == WORTH:
-                yield Rows(WORTH, WORTH_HEADER, list(answers.worth(self.targets)), says=WORTHS)
-        yield Heading("What training had of the tests")
-        place = ("split", "trained on", "images drawn", "changed", "seed", "test")
-        header = (*place, *COUNTED, "records of what it calls unseen")
-        trained = list(answers.trained_on())
-        yield Rows("trained-on", header, trained, says=TRAINED_ON_SAYS, folded="All trainings and tests")
-        yield from self.photograph_parts()
-
-    def photograph_parts(self) -> Iterator[Part]:
-        """Yield the numbers of photographs, the check that none is both trained on and tested, and images of tests."""
-        there = self.ready.photographs
-        text = f"Photographs of each tested animal; {len(there.several)} animals have several."
-        yield Heading("The photographs", f"{text} There are {len(there.others)} other animals.")
-        yield Facts({name: f"{len(files)}" for name, files in there.tested.items()})
-        if self.ready.audit:
-            header = ["photographs in training", "number", "photographs tested", "their number", "in both"]
-            yield Rows("audit", header, [list(map(str, row)) for row in self.ready.audit], says=DISJOINT)
-        for kind in (BINDING, SPATIAL) if ZERO_SHOT in self.parts else (BINDING,):
-            for test in self.tests_of(TransferRun(self.models[0], 0, kind)):
-                pictures = [Picture(*swap) for swap in test.sample_swaps(SAMPLES)]
-                name = f"samples-{kind}-{test.label.replace(', ', '-')}"
-                yield Pictures(name, pictures, says=f"{kind}, {test.label}.")
+                header, table = WORTH_HEADER, list(answers.worth(self.targets))
+            yield Rows(question, header, table)
 
 
 PRESETS: dict[str, PhotoTransfer] = {

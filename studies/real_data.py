@@ -32,7 +32,7 @@ from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, 
 if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.scores import Score
-    from menagerie.studies.sources.photograph_reading import PreparedPhotographs
+    from menagerie.studies.sources.photograph_study import PreparedPhotographs
 
 AXES = ("model", *TrainedOn._fields)
 HELD_OUT, HEADLINE = "held-out captions", "headline"
@@ -67,28 +67,28 @@ class RealTraining(PhotographStudy):
         return self.prepared
 
     def check_given(self, preset: AnyStudy) -> None:
-        from menagerie.studies.sources.photograph_checks import check
+        from menagerie.studies.sources.photograph_study import check
 
         check(self, preset)
 
     def instead(self) -> int | None:
         """With --check, print which data are complete and return the exit status, 1 if some aren't. Else return
         None."""
-        from menagerie.studies.sources.photograph_checks import report_states
+        from menagerie.studies.sources.photograph_study import report_states
 
         return report_states(self) if self.check_only else None
 
     def check(self) -> None:
         """Raise for pretrained weights that aren't here and can't be fetched."""
         from menagerie.envs.core.processes import call_in_child
-        from menagerie.studies.sources.photograph_checks import check_pretrained
+        from menagerie.studies.sources.photograph_study import check_pretrained
 
         if self.pretrained:
             call_in_child(check_pretrained, self.architecture, self.pretrained)
 
     def prepare(self, out: Path) -> "RealTraining":
         """Read the photographs (with `rehearse`, render them first) and the benchmarks."""
-        from menagerie.studies.sources.photograph_reading import prepare_photographs
+        from menagerie.studies.sources.photograph_study import prepare_photographs
 
         return replace(self, prepared=prepare_photographs(self, out))
 
@@ -98,7 +98,7 @@ class RealTraining(PhotographStudy):
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan all cells, and the benchmarks of each finished cell. Before `prepare` has read the photographs, plan
         only the models on rendered scenes."""
-        from menagerie.studies.sources.photograph_cells import benchmark_arms
+        from menagerie.studies.sources.photograph_study import benchmark_arms
 
         yield from self.prepared.arms if self.prepared else self.plain_grid().plan(known)
         for arm in self.prepared.arms if self.prepared else ():
@@ -106,7 +106,7 @@ class RealTraining(PhotographStudy):
 
     def notes(self) -> dict[str, str]:
         """Return each model's recipe, for each set of sources if their numbers of steps differ."""
-        from menagerie.studies.sources.photograph_cells import recipe_lines
+        from menagerie.studies.sources.photograph_study import recipe_lines
 
         return recipe_lines(self, self.ready.photos)
 

@@ -162,7 +162,7 @@ class Transfer(ScoringStudy):
     @cached_property
     def had(self) -> dict[tuple[str, str], str]:
         """How much of each benchmark the training of each model had, by their labels."""
-        from menagerie.studies.sources.photographs_trained_on import training_had
+        from menagerie.studies.sources.photographs import training_had
 
         both = ((model, one) for model in self.tested for one in self.subjects)
         return {(model.label, one.label): training_had(model.training, one.bench) for model, one in both}

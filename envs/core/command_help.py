@@ -1,9 +1,8 @@
-"""Help of commands: `--help` shows what matters first, `--help-all` the rest, and `--help-all PART` a part."""
+"""Help of commands: `--help` shows what matters first, `--help-all` the rest, `--help-all WORD` options with a word."""
 
 import shutil
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ Sections = Mapping[str, Sequence[Option]]
 HELP = ("-h", "--help", "--help-all")
 # Columns of an option before its text begins.
 INDENT = 28
+MARGINS = {"initial_indent": " " * INDENT, "subsequent_indent": " " * INDENT, "break_on_hyphens": False}
 
 
 def read_options(
@@ -34,13 +34,14 @@ def read_options(
     """
     if requested := help_requested(arguments):
         options = [*more, *list_options(kind, default)]
-        if part := arguments[-1] if requested == "--help-all" and arguments[-1] != requested else "":
-            choose("part of the options", part, sorted({option.part for option in options} - {""}))
-            options = [option._replace(part="") for option in options if option.part == part]
+        if requested == "--help-all" and (word := arguments[-1]) != requested:
+            options = [its._replace(inner=False) for its in options if word in f"{its.group.value} {its.usage}"]
+            if not options:
+                raise UserError(f"--help-all {word}: no option has this in its name or group")
         usage = " ".join([command, *(option.usage for option in options if not option.usage.startswith("-"))])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
         sys.exit()
-    flags = [option.usage.split()[0].rstrip(",") for option in list_options(kind, default, texts=False)]
+    flags = [option.usage.split()[0].rstrip(",") for option in list_options(kind, default)]
     if twice := [flag for flag in flags if flags.count(flag) > 1]:
         raise UserError(f"{kind.__name__} has two options {twice[0]}; rename the field of its own")
     import tyro
@@ -76,21 +77,21 @@ def help_requested(arguments: Sequence[str]) -> str:
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
     """Write the text of --help: usage, the `summary_lines` of the description, and by group the options marked as
     `first` and the positional arguments, shortened. With `everything` (--help-all), or if no option is marked, write
-    all but the other options of parts, which have a line each."""
+    all others too, of inner ones only the usage."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
     lines, left_out = [f"usage: {usage} [OPTIONS]", ""], 0
     lines += description.strip().splitlines() if whole else summary_lines(description)
     width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
     for name, options in groups.items():
-        here = [option for option in options if option.first or not option.usage.startswith("-")]
-        shown = [option for option in options if option in here or (whole and not option.part)]
-        parts = Counter(option.part for option in options if option not in shown and option.part)
+        shown = [its for its in options if its.first or its.usage[0] != "-" or (whole and not its.inner)]
+        rest = ", ".join(option.usage for option in options if option not in shown)
         left_out += len(options) - len(shown)
-        further = [f"  --help-all {part}".ljust(INDENT) + f"lists {n} more" for part, n in parts.items() if whole]
-        if shown or further:
-            lines += ["", f"{name}:", *(option_text(option, width, whole) for option in shown), *further]
-    if left_out and not whole:
-        lines += ["", f"--help-all describes these in full, and the {left_out} others"]
+        if shown or whole:
+            lines += ["", f"{name}:", *(option_text(option, width, whole) for option in shown)]
+            lines += [textwrap.fill(f"also {rest}", width, **MARGINS)] if rest and whole else []
+    if left_out:
+        others = "WORD describes those with WORD in them" if whole else f"describes these, and the {left_out} others"
+        lines += ["", f"--help-all {others}"]
     return "\n".join(lines)
 
 
@@ -114,8 +115,5 @@ def option_text(option: Option, width: int, whole: bool) -> str:
     """What help says of an option: its usage, the `whole` of its text or only the first sentence, and its default."""
     text = option.text if whole else f"{option.text.removesuffix('.')}. ".partition(". ")[0]
     default = "(required)" if option.required else f"(default: {option.default})" if option.default else ""
-    left, space = f"  {option.usage}", " " * INDENT
-    right = textwrap.fill(
-        f"{text} {default}", width, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
-    )
+    left, right = f"  {option.usage}", textwrap.fill(f"{text} {default}", width, **MARGINS)
     return (left.ljust(INDENT) + right.lstrip() if len(left) < INDENT - 1 else f"{left}\n{right}").rstrip()

@@ -5,8 +5,7 @@ The markers in a field's type give the option's group, and whether `--help` show
     world: Annotated[str, DATA, FIRST] = "pug"
 
 A field without a group belongs to the group of the field that holds its dataclass, else to `OTHER`. A subclass that
-gives a field another default needn't repeat the markers. Options of a dataclass with a prefix (`--slurm.gpus`), or in a
-field marked as a `Part`, are a part, which `--help-all PART` lists.
+gives a field another default needn't repeat the markers.
 """
 
 import ast
@@ -40,12 +39,6 @@ FIRST = "--help"  # marks an option that `--help` shows; the others are only in 
 VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
 
-class Part(NamedTuple):
-    """Marks a field whose dataclass has options that only `--help-all NAME` lists."""
-
-    name: str
-
-
 class Option(NamedTuple):
     """An option of a command, or a positional argument."""
 
@@ -58,15 +51,14 @@ class Option(NamedTuple):
     group: Group = WHAT
     first: bool = True
     required: bool = False
-    part: str = ""
-    """The part that the option belongs to; empty: none."""
+    inner: bool = False
+    """Whether the option is of a dataclass inside the command's own, which `--help-all` only names."""
 
 
 def list_options(
-    kind: type, value: object = None, prefix: str = "", group: Group = OTHER, texts: bool = True, part: str = ""
+    kind: type, value: object = None, prefix: str = "", group: Group = OTHER, inner: bool = False
 ) -> Iterator[Option]:
-    """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given.
-    Without `texts`, which are read from source code, it takes no time."""
+    """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given."""
     import tyro
 
     for item in fields(kind):
@@ -77,14 +69,10 @@ def list_options(
         place = next((marker for marker in markers if isinstance(marker, Group)), group)
         name = flag_name(item.name, markers)
         if is_dataclass(current):
-            inner = next(
-                (marker.name for marker in markers if isinstance(marker, Part)), name.replace("_", "-") or part
-            )
-            yield from list_options(type(current), current, f"{prefix}{name}." if name else prefix, place, texts, inner)
+            yield from list_options(type(current), current, f"{prefix}{name}." if name else prefix, place, inner=True)
             continue
-        usage = usage_of(kind, item.name, prefix, name, markers)
-        text = documentation(kind).get(item.name, "") if texts else ""
-        yield Option(usage, text, format_default(current), place, FIRST in markers, current is MISSING, part)
+        usage, text = usage_of(kind, item.name, prefix, name, markers), documentation(kind).get(item.name, "")
+        yield Option(usage, text, format_default(current), place, FIRST in markers, current is MISSING, inner)
 
 
 def default_of(item: Field[Any]) -> object:

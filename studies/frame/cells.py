@@ -15,9 +15,8 @@ from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import short_name, spec_of
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.frame.options import SplitOptions
+from menagerie.studies.frame.options import ModelOptions, SplitOptions
 from menagerie.studies.runs.cell import Cell, own_files
-from menagerie.studies.runs.command_line import ModelOptions
 from menagerie.studies.runs.data import CellData
 
 # `--tuned paper`: each model's recipe is its paper's.

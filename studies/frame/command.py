@@ -10,8 +10,9 @@ from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import docstring
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.checks import check_given, check_preset, check_study
+from menagerie.studies.frame.options import EXECUTION
 from menagerie.studies.frame.study import AnyStudy, Study
-from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only_models, parse_study, runs_to_compare
+from menagerie.studies.runs.command_line import COMPARE, only_models, parse_study, runs_to_compare
 from menagerie.studies.runs.together import processes
 
 

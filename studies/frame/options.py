@@ -1,31 +1,40 @@
 """The options that every study has, and those of studies on splits."""
 
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
-from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT, Part, markers_of
-from menagerie.envs.core.validation import SCENES, SEEDS, SHARE, SIDE, VIEWS, Several
+from menagerie.envs.core.machine import usable_cores
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT, markers_of
+from menagerie.envs.core.validation import (
+    PARTS,
+    SCENES,
+    SEEDS,
+    SHARE,
+    SIDE,
+    SOME_PROCESSES,
+    STEPS,
+    THREADS,
+    VIEWS,
+    Range,
+    Several,
+)
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import test_label
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.runs.command_line import ModelOptions, PlaceOptions, RunOptions, ScorersOption
+from menagerie.studies.cluster.jobs import Cluster
+from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
 from menagerie.studies.runs.split_file import SplitFile, describe_file
 
 T = TypeVar("T")
-
-
-class Growing:
-    """Marker of an option that may get more values when a folder is continued. Such an option decides which runs there
-    are, but not their results."""
-
-
-GROWS = Growing()
+GROWS = "grows"
+"""Marks an option that may get more values when a folder is continued. Such an option decides which runs there are, but
+not their results."""
 Axis = Annotated[tuple[T, ...], WHAT, FIRST, GROWS, Several(least=1)]
 """Values that a study varies."""
 if TYPE_CHECKING:
@@ -35,11 +44,34 @@ else:
 
 
 @dataclass(frozen=True)
-class AnyOptions(PlaceOptions):
-    """The options of every study, also of one that trains nothing."""
+class AnyOptions:
+    """The options of every study, also of one that trains nothing. Of where its runs are made, only device and threads
+    affect results, by the order of sums."""
 
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be rendered and trained, and how long it takes."""
+    out: Annotated[Path | None, PLACE, FIRST] = None
+    """Folder of the results; without it, runs/STUDY-PRESET."""
+    store: Annotated[Path, PLACE] = Path("store")
+    """Folder of atlases and split files, which all studies share."""
+    device: Annotated[str, PLACE, FIRST] = "cpu"
+    """cpu or cuda."""
+    threads: Annotated[int, PLACE, THREADS] = 1
+    """Threads of each training run; part of the configuration, because rounding depends on it."""
+    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
+    """Runs at once; 0 takes one per core, or a single one on cuda. On a cpu results don't depend on it."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
+    """Where runs are made; results don't depend on it."""
+
+    @property
+    def cores(self) -> int:
+        """Number of rendering processes: as configured, or one per core."""
+        return self.workers or usable_cores()
+
+    @property
+    def at_once(self) -> int:
+        """Number of runs at once: as configured, or one per core, or one on cuda."""
+        return self.workers or (1 if self.device.startswith("cuda") else self.cores)
 
     @classmethod
     def growing(cls) -> frozenset[str]:
@@ -48,13 +80,57 @@ class AnyOptions(PlaceOptions):
 
 
 @dataclass(frozen=True)
-class StudyOptions(ScorersOption, RunOptions, AnyOptions):
+class StudyOptions(AnyOptions):
     """The options of every study that trains."""
 
     models: Annotated[tuple[str, ...], WHAT, FIRST, GROWS, Several(least=1)] = ("clip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own."""
     seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 1
     """Number of seeds, from 0; each decides split and training."""
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """Options of each model, by default in the sizes for small towers; only those of chosen models are recorded."""
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
+    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    images_on_gpu: Annotated[float, PLACE, SHARE] = 0.1
+    """Share of a GPU's free memory that the training images of each run may take, as bytes. If they fit they stay
+    there, and no pixels travel with a batch; if not, or with 0, each batch brings its own. Results don't depend on it.
+    """
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
+    """Loggers of loss, validation and speed besides each run's training.csv: tensorboard, wandb, or both."""
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
+    """Steps between two evaluations on validation, which select nothing. 0: a tenth of the run, but at least 100."""
+    keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
+    """Steps after which each run's weights are kept too, as cells/ID/states/STEP; 0: before the first. A finished run
+    without them repeats its steps to get them."""
+    grad_checkpointing: Annotated[bool, PLACE] = False
+    """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
+    same results."""
+
+
+# Fields that don't decide results; a run can be continued with other values.
+EXECUTION = frozenset({item.name for item in fields(StudyOptions) if PLACE in markers_of(StudyOptions, item.name)})
+EXECUTION = EXECUTION - {"device", "threads"} | {"dry_run"}
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options of training that all models of a study share."""
+
+    tuned: Annotated[str, TRAINING, FIRST] = ""
+    """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
+    takes the rates of each model's paper; empty trains all models alike, with these options."""
+    architecture: Annotated[str, MODEL, FIRST] = "micro"
+    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
+    pretrained: Annotated[str, MODEL] = ""
+    """open_clip's tag of pretrained weights, or a local FILE of them; FILE@TAG where the architecture's
+    weights expect differently prepared images (docs/api.md). Empty trains from scratch."""
+    tokenizer: Annotated[str, MODEL] = ""
+    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
+    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
+    """Training recipe, the same for all models but for `tuned` ones. With pretrained weights each model's paper gives
+    learning rates, warm-ups, weight decay and betas in place of these."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +163,11 @@ class SplitOptions(ModelOptions, StudyOptions):
     """The recipe that `--recipe` names; None takes the study's own."""
     graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
     """The graphs that models read, for models that read any."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING, Part("training")] = field(
-        # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase
-        # the few training pairs' fixed textures are memorised before textures themselves are learnt.
+    # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase the few training
+    # pairs' fixed textures are memorised before textures themselves are learnt.
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")] = field(
         default_factory=lambda: Recipe(steps=2000, single_object_phase=0.5, singles_share=0.95)
     )
-    """Training recipe, the same for all models but for `tuned` ones. With pretrained weights each model's paper gives
-    learning rates, warm-ups, weight decay and betas in place of these."""
 
     @property
     def recipe_given(self) -> SplitRecipe:

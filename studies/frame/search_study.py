@@ -11,11 +11,11 @@ from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import FIRST_SEED, RUNS
-from menagerie.studies.frame.options import GROWS
+from menagerie.studies.frame.options import EXECUTION, GROWS
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
-from menagerie.studies.runs.command_line import EXECUTION, only_models
+from menagerie.studies.runs.command_line import only_models
 from menagerie.studies.runs.passwords import without_passwords
 
 if TYPE_CHECKING:

@@ -4,22 +4,16 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
-
-import tyro
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import changed_fields
-from menagerie.envs.core.machine import usable_cores
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option, Part
-from menagerie.envs.core.validation import PARTS, SHARE, SOME_PROCESSES, STEPS, THREADS, Range
-from menagerie.models.recipe import Recipe
+from menagerie.envs.core.options import DATA, Option
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.cluster.jobs import Cluster
 
 if TYPE_CHECKING:
     from menagerie.generators.splits.recipe import SplitRecipe
@@ -50,11 +44,10 @@ def parse_study(
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.set_defaults(recipe=None)
     first.add_argument("--preset", default=default)
-    name = choose("preset", first.parse_known_args(sys.argv[1:])[0].preset, presets)
-    if takes_recipes := hasattr(presets[name], "with_recipe"):
+    if takes_recipes := hasattr(presets[default], "with_recipe"):
         first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
-    preset = given = with_chosen_scorers(presets[name], rest)
+    preset = given = with_chosen_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     if chosen.recipe:
         from menagerie.generators.splits.recipe_file import read_recipe
 
@@ -70,18 +63,14 @@ def parse_study(
 
 def left_to_defaults(recipe: "SplitRecipe", preset: object, config: object) -> str:
     """List the options for which a recipe has the default of its kind, with the preset's values where these differ."""
-
-    def text(value: object) -> str:
-        return (" ".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)
-
-    silent = [
-        item.name for item in fields(recipe) if hasattr(preset, item.name) and item.name not in changed_fields(recipe)
-    ]
+    silent = {
+        item.name: getattr(recipe, item.name) for item in fields(recipe) if item.name not in changed_fields(recipe)
+    }
+    both = {name: (getattr(config, name), getattr(preset, name)) for name in silent if hasattr(preset, name)}
     return ", ".join(
-        f"{name} {text(now)} ({text(before)})"
-        for name in silent
-        if (now := getattr(config, name)) != (before := getattr(preset, name))
-        and now in (value := getattr(recipe, name), (value,))
+        f"{name} {now} ({before})"
+        for name, (now, before) in both.items()
+        if now != before and now in (silent[name], (silent[name],))
     )
 
 
@@ -108,12 +97,6 @@ class ScorerOptions:
         both = only_models(self, dict.fromkeys((*self.models, model)))
         return replace(both, **{spec_of(model).flag: replace(self.config(model), **options)})
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        configs = [getattr(self, item.name) for item in fields(self)]
-        # As plain values, because another process must import a user's file before it can unpickle its config.
-        values = tuple({item.name: getattr(one, item.name) for item in fields(one)} for one in configs)
-        return restore_options, (self.size, self.models, values)
-
 
 @cache
 def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
@@ -122,8 +105,7 @@ def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     for model in models:
         if (first := owner.setdefault(spec_of(model).flag, model)) != model:
             raise UserError(f"the options of {first} and {model} would both be --{spec_of(model).name}.…; rename one")
-    chosen = map(spec_of, models)
-    items = [(spec.flag, spec.config, field(default=config_of_size(spec, size))) for spec in chosen]
+    items = [(spec.flag, spec.config, field(default=config_of_size(spec, size))) for spec in map(spec_of, models)]
     kind = make_dataclass("ScorerOptions", items, bases=(ScorerOptions,), frozen=True)
     kind.models, kind.size, kind.__module__ = models, size, __name__
     return kind
@@ -139,12 +121,6 @@ def scorer_options(size: str) -> ScorerOptions:
     return options_class(size, ())()
 
 
-def restore_options(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
-    """Unpickle the options of models."""
-    configs = (spec_of(model).config(**given) for model, given in zip(models, values, strict=True))
-    return options_class(size, models)(*configs)
-
-
 def only_models(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
     """Return the options of these models only, as the command line takes them and a run records them."""
     chosen = tuple(models)
@@ -156,105 +132,11 @@ def with_chosen_scorers(config: Config, arguments: list[str]) -> Config:
     another model."""
     if not hasattr(config, "scorers"):
         return config
-    models = option_values("--models", arguments) or config.models
+    read = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    read.add_argument("--models", nargs="*")
+    models = read.parse_known_args(arguments)[0].models or config.models
     owners = {f"--{name}": name for name in specs() if name not in models}
     for flag in (argument.partition(".")[0] for argument in arguments if "." in argument):
         if flag in owners:
             raise UserError(f"an option {flag}.* is given, but {owners[flag]} is not among --models")
     return replace(config, scorers=only_models(config.scorers, models))
-
-
-def option_values(option: str, arguments: list[str]) -> list[str]:
-    """Return the unparsed values of an option on a command line; if it is given twice, those of the last time."""
-    values: list[str] = []
-    for start, argument in enumerate(arguments):
-        if argument == option:
-            rest = arguments[start + 1 :]
-            end = next((k for k, value in enumerate(rest) if value.startswith("--")), len(rest))
-            values = rest[:end]
-        elif argument.startswith(f"{option}="):
-            values = argument.partition("=")[2].split()
-    return values
-
-
-@dataclass(frozen=True)
-class PlaceOptions:
-    """Where the runs of a study are made. Only device and threads affect results, by the order of sums."""
-
-    out: Annotated[Path | None, PLACE, FIRST] = None
-    """Folder of the results; without it, runs/STUDY-PRESET."""
-    store: Annotated[Path, PLACE] = Path("store")
-    """Folder of atlases and split files, which all studies share."""
-    device: Annotated[str, PLACE, FIRST] = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run; part of the configuration, because rounding depends on it."""
-    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core, or a single one on cuda. On a cpu results don't depend on it."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where runs are made; results don't depend on it."""
-
-    @property
-    def cores(self) -> int:
-        """Number of rendering processes: as configured, or one per core."""
-        return self.workers or usable_cores()
-
-    @property
-    def at_once(self) -> int:
-        """Number of runs at once: as configured, or one per core, or one on cuda."""
-        return self.workers or (1 if self.device.startswith("cuda") else self.cores)
-
-
-@dataclass(frozen=True)
-class RunOptions(PlaceOptions):
-    """How training runs are made. Only device and threads affect results."""
-
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
-    images_on_gpu: Annotated[float, PLACE, SHARE] = 0.1
-    """Share of a GPU's free memory that the training images of each run may take, as bytes. If they fit they stay
-    there, and no pixels travel with a batch; if not, or with 0, each batch brings its own. Results don't depend on it.
-    """
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Loggers of loss, validation and speed besides each run's training.csv: tensorboard, wandb, or both."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two evaluations on validation, which select nothing. 0: a tenth of the run, but at least 100."""
-    keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
-    """Steps after which each run's weights are kept too, as cells/ID/states/STEP; 0: before the first. A finished run
-    without them repeats its steps to get them."""
-    grad_checkpointing: Annotated[bool, PLACE] = False
-    """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
-    same results."""
-
-
-# Fields that don't decide results; a run can be continued with other values.
-EXECUTION = frozenset({item.name for item in fields(RunOptions)} - {"device", "threads"} | {"dry_run"})
-
-
-@dataclass(frozen=True)
-class ScorersOption:
-    """The options of each model."""
-
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
-        default_factory=partial(scorer_options, "small")
-    )
-    """Options of each model, by default in the sizes for small towers; only those of chosen models are recorded."""
-
-
-@dataclass(frozen=True)
-class ModelOptions(ScorersOption):
-    """Options of training that all models of a study share."""
-
-    tuned: Annotated[str, TRAINING, FIRST] = ""
-    """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
-    takes the rates of each model's paper; empty trains all models alike, with these options."""
-    architecture: Annotated[str, MODEL, FIRST] = "micro"
-    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
-    pretrained: Annotated[str, MODEL] = ""
-    """open_clip's tag of pretrained weights, or a local FILE of them; FILE@TAG where the architecture's
-    weights expect differently prepared images (docs/api.md). Empty trains from scratch."""
-    tokenizer: Annotated[str, MODEL] = ""
-    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING, Part("training")] = field(default_factory=Recipe)
-    """Training recipe, the same for all models but for `tuned` ones. With pretrained weights each model's paper gives
-    learning rates, warm-ups, weight decay and betas in place of these."""

@@ -1,10 +1,7 @@
-"""Photographs of animals, cut out as `menagerie photos` writes them, and the files of the worlds that are made of them.
-
-`shared_photographs` checks that no training world has a photograph of a test's world.
-"""
+"""Photographs of animals, cut out as `menagerie photos` writes them, and the files of worlds that are made of them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -54,10 +51,8 @@ def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
     for path in (folder / name for name in NAMES):
         if path.exists():
             load_world(str(path))  # raises if anything in it can't be drawn
-            entries = read_table(path).animal.items()
-            found |= {
-                name: tuple(folder / file for file in its["cutouts"]) for name, its in entries if "cutouts" in its
-            }
+            for name, its in read_table(path).animal.items():
+                found |= {name: tuple(folder / file for file in its["cutouts"])} if "cutouts" in its else {}
     if not found:
         raise UserError(f"{folder} has no {NAMES[0]} with cut-outs; write it with menagerie photos {folder}")
     tested = {name: found[name] for name in sorted(found) if name in synthetic.animals}
@@ -94,6 +89,10 @@ def write_pixels(path: Path, pixels: np.ndarray) -> None:
         Image.fromarray(pixels).save(temporary, "PNG")
 
 
+def write_world(path: Path, name: str, lines: Iterable[str]) -> None:
+    write_text(path, "\n".join([f"name = {json.dumps(name)}", *lines]) + "\n")
+
+
 def write_cutout_world(path: Path, extends: str, photographs: Files, natural: bool) -> None:
     """Write a world of photographs with copies of its pictures, in the animals' own colours if `natural`. World and
     pictures are named by their content, so that worlds of several seeds with the same photographs share one atlas."""
@@ -103,13 +102,11 @@ def write_cutout_world(path: Path, extends: str, photographs: Files, natural: bo
         lines += ["", f"[animal.{json.dumps(animal)}]", f"cutouts = {json.dumps(copies)}"]
         lines += ['texture = "own"'] if natural else []
     start, _, seed = path.stem.rpartition("-")
-    name = f"{start if seed.isdigit() else path.stem}-{digest(lines)}"
-    write_text(path, "\n".join([f"name = {json.dumps(name)}", *lines]) + "\n")
+    write_world(path, f"{start if seed.isdigit() else path.stem}-{digest(lines)}", lines)
 
 
 def copy_by_hash(files: Iterable[Path], folder: Path, below: str) -> list[str]:
-    """Copy files to `folder/below` under names with their hashes, unless they are there; returns these paths below
-    `folder`."""
+    """Copy files to `folder/below` under names with their hashes; returns these paths below `folder`."""
     places = {f"{below}/{file.stem}-{sha256(file).hex()[:12]}{file.suffix.lower()}": file for file in files}
     for place, file in places.items():
         if not (folder / place).exists():
@@ -118,61 +115,35 @@ def copy_by_hash(files: Iterable[Path], folder: Path, below: str) -> list[str]:
 
 
 def write_rendered_worlds(folder: Path, extends: str, animals: Sequence[str], backgrounds: Path | None) -> None:
-    """Write the rendered worlds: the plain one, and those with more textures, more backgrounds and all animals."""
-    start = f"extends = {json.dumps(extends)}"
-    plain = [start, f"animals = {json.dumps(list(animals))}"]
-    contents = {
-        SYNTHETIC: plain,
-        f"{SYNTHETIC}-textures": [*plain, *more_textures(extends, folder)],
-        f"{SYNTHETIC}-backgrounds": [*plain, *(more_backgrounds(extends, folder, backgrounds) if backgrounds else ())],
-        f"{SYNTHETIC}-vocabulary": [start],
-    }
-    for name, lines in contents.items():
-        write_text(folder / f"{name}.toml", "\n".join([f"name = {json.dumps(name)}", *lines]) + "\n")
-
-
-def more_textures(extends: str, folder: Path) -> Iterator[str]:
-    """Yield lines of a world file that add plain colours to a world's textures, and write their pictures."""
-    yield f"textures = {json.dumps([*WORLDS[extends].textures, *COLORS])}"
-    for name, color in COLORS.items():
-        write_pixels(folder / f"{name}.png", np.full((PATCH, PATCH, 3), color, np.uint8))
-        yield from (f"[texture.{json.dumps(name)}]", f'image = "{name}.png"')
-
-
-def more_backgrounds(extends: str, folder: Path, given: Path) -> Iterator[str]:
-    """Yield lines of a world file that add the photographs in `given` to a world's backgrounds."""
+    """Write the rendered worlds: the plain one, and those with more textures (plain colours), more backgrounds (the
+    photographs in a folder) and all animals."""
     from menagerie.envs.custom.photos import background_pictures
 
-    scenery = background_pictures(given)
-    yield f"backgrounds = {json.dumps([*WORLDS[extends].backgrounds, *scenery])}"
+    start = f"extends = {json.dumps(extends)}"
+    plain = [start, f"animals = {json.dumps(list(animals))}"]
+    textures = [f"textures = {json.dumps([*WORLDS[extends].textures, *COLORS])}"]
+    for name, color in COLORS.items():
+        write_pixels(folder / f"{name}.png", np.full((PATCH, PATCH, 3), color, np.uint8))
+        textures += [f"[texture.{json.dumps(name)}]", f'image = "{name}.png"']
+    scenery = background_pictures(backgrounds) if backgrounds else {}
+    more = [f"backgrounds = {json.dumps([*WORLDS[extends].backgrounds, *scenery])}"]
     for name, pictures in scenery.items():
         places = copy_by_hash(pictures, folder, "backgrounds")
-        yield from (f"[background.{json.dumps(name)}]", f"image = {json.dumps(places)}")
+        more += [f"[background.{json.dumps(name)}]", f"image = {json.dumps(places)}"]
+    write_world(folder / f"{SYNTHETIC}.toml", SYNTHETIC, plain)
+    for factor, lines in zip(VARIED, ([*plain, *textures], [*plain, *more], [start]), strict=True):
+        write_world(folder / f"{SYNTHETIC}-{factor}.toml", f"{SYNTHETIC}-{factor}", lines)
 
 
-class CommonFiles(NamedTuple):
-    """The numbers of photographs of a training world, of a test world, and of both."""
-
-    training: str
-    trained: int
-    test: str
-    tested: int
-    both: int
-
-
-def shared_photographs(worlds: Iterable[tuple[str, str]], folder: Path) -> list[CommonFiles]:
-    """Compare the files of pairs of a training world and a test world by SHA-256. Raises if a photograph is in both,
-    even under different names."""
-    rows = []
-    for world, test in dict.fromkeys(worlds):
-        trained, tested = (cutouts_in(folder / f"{name}.toml") for name in (world, test))
-        if both := trained.keys() & tested.keys():
-            raise UserError(
-                f"{trained[min(both)]} of training world {world!r} and {tested[min(both)]} of test world {test!r} are "
-                "the same photograph (SHA-256); remove one of them from the folder of --photos or --cutouts"
-            )
-        rows.append(CommonFiles(world, len(trained), test, len(tested), len(both)))
-    return rows
+def check_disjoint(training: Path, test: Path) -> None:
+    """Compare the photographs of a training world and a test world by SHA-256. Raises if one is in both, even under
+    different names."""
+    trained, tested = cutouts_in(training), cutouts_in(test)
+    if both := trained.keys() & tested.keys():
+        raise UserError(
+            f"{trained[min(both)]} of training world {training.stem!r} and {tested[min(both)]} of test world "
+            f"{test.stem!r} are the same photograph (SHA-256); remove one of them from the folder of --photos"
+        )
 
 
 def cutouts_in(path: Path) -> dict[bytes, Path]:

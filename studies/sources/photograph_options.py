@@ -17,9 +17,8 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.frame.grids import Grid
-from menagerie.studies.frame.options import GROWS, Axis
+from menagerie.studies.frame.options import GROWS, Axis, ModelOptions
 from menagerie.studies.frame.study import Study
-from menagerie.studies.runs.command_line import ModelOptions
 
 if TYPE_CHECKING:
     from menagerie.generators.sources.folders import Given

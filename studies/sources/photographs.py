@@ -1,4 +1,4 @@
-"""Photographs of a data root as a study's cells read them, those that are held out of training, and their numbers.
+"""Photographs with captions as the data of training runs: how they are read, which are held out, and their numbers.
 
 The test on held-out photographs asks which of five captions belongs to an image. It runs during training; nothing is
 selected by it.
@@ -6,26 +6,39 @@ selected by it.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import UInt8
 from torch import Tensor
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest, generator, seed_of
+from menagerie.envs.core.records import read_record
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark
+from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
+from menagerie.generators.sources.folders import Given
+from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.kept_out import KeptOut
+from menagerie.generators.sources.mixture import CaptionedSubset, Mixture
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.generators.sources.place import Place, one_node
 from menagerie.generators.sources.registry import load_source
+from menagerie.generators.trained_on import Training, read_part
+from menagerie.studies.runs.data import CellData, Material, SplitData
+from menagerie.studies.runs.folder import CONFIG
+from menagerie.studies.runs.results import read_result
 
+VERSION = 1  # of the rule for held-out photographs, and of how parts are mixed
 TOGETHER = "+"  # between the names of sources that are trained on together
 
 
@@ -40,7 +53,7 @@ class PhotographOptions:
 
     sources: tuple[str, ...]
     root: Path
-    folders: tuple[tuple[str, tuple[Path, ...]], ...]
+    folders: Given
     resolution: int
     caption: str
     parser: str
@@ -49,13 +62,29 @@ class PhotographOptions:
     unanswered: frozenset[str] = frozenset()
     """Captions for which the parser's server gave no answer: they are one node, and aren't asked again."""
 
+    @classmethod
+    def of(
+        cls, settings: Mapping[str, Any], folders: Given, sources: str, parser: str, kept_out: KeptOut
+    ) -> "PhotographOptions":
+        """Return the options for some sources; `settings` has those of the study, as it has them or as recorded."""
+        return cls(
+            split_sources(sources),
+            Path(settings["data_root"]).resolve(),
+            {name: tuple(map(Path.resolve, paths)) for name, paths in folders.items()},
+            settings["resolution"],
+            settings["caption"],
+            parser,
+            Path(settings["parses"]).resolve(),
+            kept_out,
+        )
+
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> Place:
         """The location of one source's files, and the options by which they are read."""
         return Place(
             root=self.root,
             resolution=self.resolution,
             parse=parse,
-            folders=dict(self.folders),
+            folders=self.folders,
             kept_out=self.kept_out,
             caption=self.caption if self.caption in load_source(source).recipes else "",
         )
@@ -73,25 +102,32 @@ class OpenedPhotographs(NamedTuple):
         parser = self.parser.identity() if self.parser else {}
         return digest({"sources": [source.identity for source in self.sources], "parser": parser})
 
+    @property
+    def held_out(self) -> frozenset[str]:
+        """The names of the photographs that aren't trained on."""
+        return hold_out(name for source in self.sources for name in source.names_of_images)
+
+    @property
+    def relational(self) -> bool:
+        """Whether any caption states a relation."""
+        captions = (source.captions([k], [0])[0] for source in self.sources for k in range(len(source)))
+        return any(caption.graph.edges for caption in captions)
+
+    def training_parts(self) -> list[tuple[Photographs, list[int]]]:
+        """Return each source with the numbers of its photographs that are trained on."""
+        out = self.held_out
+        return [(its, [k for k, name in enumerate(its.names_of_images) if name not in out]) for its in self.sources]
+
 
 def open_photographs(opening: PhotographOptions) -> OpenedPhotographs:
     """Read the sources of a data root. Captions are parsed unless their graphs were kept before."""
     parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
-    parse = parser or one_node
-    if parser and opening.unanswered:
-        parse = WholeCaptionParser(parser, opening.unanswered)
-    return OpenedPhotographs([load_source(name).open(opening.place(name, parse)) for name in opening.sources], parser)
 
+    def parse(text: str) -> SceneGraph:
+        return one_node(text) if text in opening.unanswered else parser(text)
 
-@dataclass(frozen=True)
-class WholeCaptionParser:
-    """A parser that reads the captions in `whole` as one node."""
-
-    parser: CaptionParser
-    whole: frozenset[str]
-
-    def __call__(self, text: str) -> SceneGraph:
-        return one_node(text) if text in self.whole else self.parser(text)
+    given = parse if opening.unanswered else parser or one_node  # the parser itself takes many captions at once
+    return OpenedPhotographs([load_source(name).open(opening.place(name, given)) for name in opening.sources], parser)
 
 
 SHARE, LEAST = 0.05, 10  # of the photographs; at most a fifth of few
@@ -115,12 +151,12 @@ class HeldOut(Benchmark):
 
     logged_task = GROUP
 
-    def __init__(self, sources: Sequence[Captioned], names: Sequence[Sequence[str]], chosen: frozenset[str]) -> None:
-        """`names` has the names of the photographs of each source, `chosen` those that are held out."""
-        self.name, self.sources = "the held-out photographs", list(sources)
+    def __init__(self, opened: OpenedPhotographs) -> None:
+        self.name, self.sources = "the held-out photographs", opened.sources
+        chosen = opened.held_out
         self.places: dict[str, tuple[int, int]] = {}
-        for s, source_names in enumerate(names):
-            for i, name in enumerate(source_names):
+        for s, source in enumerate(opened.sources):
+            for i, name in enumerate(source.names_of_images):
                 if name in chosen:
                     self.places.setdefault(name, (s, i))
         known = {name: self._caption(name) for name in sorted(self.places)}
@@ -168,34 +204,160 @@ class CaptionCounts:
     refused: tuple[tuple[str, int], ...] = ()
     """Number of texts that are left out, by reason."""
     parsed: str = ""
-    """How many captions the parser parsed, and how many are one node, in words."""
+    """How many captions the parser parsed, and how many are one node, in words; empty if none needed a parser."""
 
 
 def count_opened(opened: OpenedPhotographs, unanswered: int = 0) -> CaptionCounts:
     """Count opened photographs and their captions, `unanswered` of which are one node for want of an answer."""
-    chosen = hold_out(name for source in opened.sources for name in source.names_of_images)
-    kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
-    return CaptionCounts(
-        images=kept,
-        held_out=sum(map(len, opened.sources)) - kept,
-        captions=sum(source.counts()["captions"] for source in opened.sources),
-        left_out=add_counts(source.left_out for source in opened.sources),
-        refused=add_counts(source.refused_texts for source in opened.sources),
-        parsed=parsed_in_words(opened, unanswered),
+    left_out: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for source in opened.sources:
+        left_out.update(source.left_out)
+        refused.update(source.refused_texts)
+    kept = sum(len(numbers) for _, numbers in opened.training_parts())
+    captions = sum(source.counts()["captions"] for source in opened.sources)
+    parsed = opened.parser.counts() if opened.parser else None
+    # The number of graphs kept before differs between commands.
+    text = parsed.text.partition(";")[0] if parsed and parsed.captions else ""
+    text += f", and {unanswered} without an answer" if text and unanswered else ""
+    every = sum(map(len, opened.sources))
+    return CaptionCounts(kept, every - kept, captions, tuple(left_out.items()), tuple(refused.items()), text)
+
+
+@dataclass(frozen=True)
+class RealData:
+    """Captioned photographs of one or several sources; a split may supply the share `mix` of each batch."""
+
+    photographs: str
+    """Identity of the photographs' images, captions and graphs."""
+    sources: str
+    parser: str
+    opening: PhotographOptions = field(compare=False, repr=False)
+    numbers: CaptionCounts = field(compare=False)
+    relational: bool = field(compare=False)
+    """Whether captions state relations."""
+    mix: float = 0.0
+    """Share of the split in each batch."""
+    synthetic: CellData | None = None
+    """The split that is mixed in; None if none is."""
+    closed: bool = False
+    """Whether models have a closed vocabulary, of words without capitals and punctuation."""
+
+    kind = "photographs"
+    tests: tuple[str, ...] = field(default=("validation",), init=False, compare=False)
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        return {"sources": self.sources, "parser": self.parser, "mix": self.mix}
+
+    @property
+    def name(self) -> str:
+        share = f", {100 * self.mix:g}% synthetic" if self.mix else ""
+        return f"{self.sources}, {self.parser}{share}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The photographs, the split that is mixed in, and its share."""
+        photographs = {"photographs": self.photographs, "version": VERSION}
+        return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
+
+    @property
+    def splits(self) -> tuple[SplitData, ...]:
+        """The split that is mixed in, unless it is a file of the user's."""
+        return (self.synthetic,) if isinstance(self.synthetic, SplitData) else ()
+
+    def counts(self) -> dict[str, Any]:
+        return {"photographs": self.numbers.images, "captions": self.numbers.captions}
+
+    def open(self, file: Path) -> Material:
+        """Open the photographs, and the split's training subset from `file`; raises if the photographs have changed."""
+        opened = open_photographs(self.opening)
+        if opened.identity != self.photographs:
+            raise UserError(
+                f"the photographs of {self.sources} in {self.opening.root} have changed since this run was started; "
+                "start the command again: it trains again what has changed"
+            )
+        inner = self.synthetic.open(file) if self.synthetic else None
+        return assemble_material(opened, inner, self.mix, self.closed)
+
+
+def assemble_material(opened: OpenedPhotographs, inner: Material | None, mix: float, closed: bool) -> Material:
+    """Assemble the training data, with the held-out photographs as the only test. Raises if nothing of a source is
+    left."""
+    texts = {text for source in opened.sources for text in source.texts()}
+    if closed:
+        texts = {plain for text in texts if (plain := plain_text(text))}
+    parts = opened.training_parts()
+    if empty := [source for source, places in parts if not places]:
+        raise UserError(f"{empty[0].name} has too few photographs: all {len(empty[0])} would be held out; get more")
+    train = mix_sources([CaptionedSubset(*part) for part in parts], inner.train if inner else None, mix)
+    every = sorted(texts.union(inner.texts if inner else ()))
+    return Material(train, {"validation": HeldOut(opened)}, every, {}, may_be_cut=True)
+
+
+def mix_sources(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
+    """Mix the photographs of all sources, in proportion to their numbers, with a share of the split in each batch."""
+    if mix == 1 and synthetic:
+        return synthetic
+    if not synthetic and len(parts) == 1:
+        return parts[0]
+    total = sum(map(len, parts))
+    shares = [(1 - mix) * len(part) / total for part in parts]
+    return Mixture([*parts, synthetic], [*shares, mix]) if synthetic else Mixture(parts, shares)
+
+
+Files = list[tuple[ImageFiles, list[int]]]
+"""Readers of image files, each with the numbers of its images."""
+
+
+def training_had(training: Training, bench: PhotographBenchmark) -> str:
+    """Say how many texts and image files of a benchmark a training had, and what isn't known about it."""
+    texts, files, gaps = set(), [], list(training.unknown)
+    for part in training.parts:
+        texts |= read_part(part).texts
+    for cell in training.photographs:
+        try:
+            more, its = photographs_in(cell)
+        except (UserError, KeyError) as error:
+            gaps.append(f"its photographs ({error})")
+        else:
+            texts |= more
+            files += its
+    unknown = [f"unknown: {'; '.join(gaps)}"] if gaps else []
+    if gaps and not (texts or files):
+        return unknown[0]
+    tested, shown = {text.text for text in bench.texts}, len(set(bench.files.names))
+    counts = (
+        f"{len(tested & texts)} of {len(tested)} texts, {count_shared_files(files, bench.files)} of {shown} image files"
     )
+    return "; ".join([counts, *unknown])
 
 
-def parsed_in_words(opened: OpenedPhotographs, unanswered: int) -> str:
-    """Say how many captions were parsed, and how many are one node; empty if none needed a parser."""
-    if opened.parser is None or not opened.parser.counts().captions:
-        return ""
-    text = opened.parser.counts().text.partition(";")[0]  # the number of graphs kept before differs between commands
-    return text + (f", and {unanswered} without an answer" if unanswered else "")
+def count_shared_files(trained: Files, tested: ImageFiles) -> int:
+    """Count the tested files with the same bytes as a trained file. Only files of the same size are read."""
+    sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
+    alike = [index for index in range(len(tested)) if tested.bytes_of(index) in sizes]
+    of_both = {tested.bytes_of(index) for index in alike}
+    known = {
+        files.digest_of(index) for files, indices in trained for index in indices if files.bytes_of(index) in of_both
+    }
+    return len({tested.names[index] for index in alike if tested.digest_of(index) in known})
 
 
-def add_counts(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
-    """Add up the counts of several sources, by reason."""
-    total: Counter[str] = Counter()
-    for part in parts:
-        total.update(part)
-    return tuple(total.items())
+@lru_cache(maxsize=2)
+def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
+    """Return the texts and image files that a cell was trained on. Raises if they have moved or changed."""
+    result, run = read_result(cell) or {}, cell.parents[1]
+    config = read_record(run / CONFIG)["config"]
+    config |= {"data_root": run / "rendered"} if config["rehearse"] else {}
+    folders: dict[str, list[Path]] = {}
+    for name, _, path in (text.partition("=") for text in config["images"]):
+        folders.setdefault(name, []).append(Path(path))
+    place = Place(Path(config["data_root"]), config["resolution"], folders=folders)
+    kept_out = images_of_tests(place, allow_unknown=config["allow_unknown"])
+    opened = open_photographs(PhotographOptions.of(config, folders, result["sources"], result["parser"], kept_out))
+    if opened.identity != result["settings"]["data"]["photographs"]:
+        raise UserError(f"those in {config['data_root']} have changed since")
+    parts = opened.training_parts()
+    texts = frozenset(text for source, places in parts for k in places for text in source.texts_of(k))
+    return texts, [(source.files, places) for source, places in parts]

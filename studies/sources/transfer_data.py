@@ -4,10 +4,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import UInt8
-
-from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.tasks import TASKS, applies, choices
 from menagerie.generators.captions.spec import CaptionSpec
@@ -26,17 +22,10 @@ class BareTests(SplitTests):
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
         spec = CaptionSpec(data.split.recipe, data.split.vocabulary)
-        scenes = [without_textures(scene) for scene in data.records.scenes]
+        bare = [tuple(obj._replace(texture="") for obj in scene.objects) for scene in data.records.scenes]
+        scenes = [replace(scene, objects=objects) for scene, objects in zip(data.records.scenes, bare, strict=True)]
         self.choices = {task: choices(task, scenes, spec) for task in ASKED if applies(TASKS[task], spec)}
         self.items = [item for task in self.choices for item in self._task_items(task)] + self._four_way()
-
-
-def without_textures(scene: Scene) -> Scene:
-    """Remove the textures from a scene, so that its captions don't mention them."""
-    return replace(scene, objects=tuple(obj._replace(texture="") for obj in scene.objects))
-
-
-VALIDATION = "validation"
 
 
 @dataclass(frozen=True)
@@ -59,14 +48,6 @@ class TestedSplit:
     def settings(self) -> dict[str, Any]:
         """The settings that decide the tests."""
         return {"label": self.label, **settings_of(self.split), **({"bare": True} if self.bare else {})}
-
-    def sample_swaps(self, most: int) -> list[tuple[UInt8[np.ndarray, "h w 3"], str, str]]:
-        """Return some images of swaps, evenly spaced, with a true and a false caption each; none if there are none."""
-        bench = next((bench for bench in open_photograph_tests(self).values() if len(bench.data)), None)
-        swaps = [item for item in bench.items if item.task == "swap"] if bench else []
-        chosen = [swaps[len(swaps) * (2 * k + 1) // (2 * most)] for k in range(most)] if swaps else []
-        images = bench.images([item.images[0] for item in chosen]).permute(0, 2, 3, 1).numpy() if bench else []
-        return [(image, *(text.text for text in item.texts[:2])) for image, item in zip(images, chosen, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -116,12 +97,13 @@ class TransferData:
 
     def open(self, file: Path) -> Material:
         whole = self.train.open(file)
-        tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
+        tests, texts = {"validation": whole.tests["validation"]}, set(whole.texts)
         for test in self.tested:
             benches = open_photograph_tests(test)
             tests |= benches
-            items = (item for bench in benches.values() for item in bench.items)
-            texts.update(text for item in items for each in item.texts for text in caption_strings(each))
+            captions = (text for bench in benches.values() for item in bench.items for text in item.texts)
+            for its in captions:
+                texts.update((its.text, *its.graph.nodes, *(edge.predicate for edge in its.graph.edges)))
             texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
@@ -134,11 +116,6 @@ def settings_of(split: SplitData) -> dict[str, Any]:
     """Return the settings that decide a split, but not the path of its world, whose content names images."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
-
-
-def caption_strings(caption: Any) -> list[str]:
-    """Return a caption's text, and the nodes and predicates of its graph."""
-    return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
 
 
 def open_photograph_tests(test: TestedSplit) -> dict[str, SplitTests]:

@@ -14,7 +14,7 @@ from menagerie.envs.core import machine
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.processes import call_in_worker
-from menagerie.studies.runs.command_line import PlaceOptions
+from menagerie.studies.frame.options import AnyOptions
 
 
 def fails(error):
@@ -25,7 +25,7 @@ def test_usable_cores_follow_the_processs_affinity(monkeypatch):
     """As in a cluster's task, which has fewer than its machine."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    assert (usable_cores(), PlaceOptions().cores) == (1, 1)
+    assert (usable_cores(), AnyOptions().cores) == (1, 1)
 
 
 CLOSED = """

@@ -1,6 +1,5 @@
 """Every registered scorer keeps to the contract; every way to break it is named."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -254,12 +253,9 @@ def test_hugging_face_tokenizer_pads_with_zero_and_ends_with_the_largest_id(tmp_
 
 
 def test_two_classes_of_one_file_share_a_module(tmp_path):
-    """A study with both sends their options to other processes."""
     file = written(tmp_path, "class Other(Mine):\n    pass\n")
     mine, other = (f"{file}:{name}" for name in ("Mine", "Other"))
     assert issubclass(own_class(other), own_class(mine))
-    options = only_models(scorer_options("small"), [mine, other])
-    assert pickle.loads(pickle.dumps(options)) == options
 
 
 def test_users_class_named_like_a_shipped_scorer_is_refused(tmp_path):

@@ -18,7 +18,7 @@ from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.frame.grids import Grid
-from menagerie.studies.runs.command_line import EXECUTION
+from menagerie.studies.frame.options import EXECUTION
 from menagerie.studies.runs.differences import describe_differences, with_defaults
 from menagerie.studies.runs.folder import claim
 from tests.grid_cells import cells, chosen_alone, splits

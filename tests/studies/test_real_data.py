@@ -31,7 +31,7 @@ from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.runners import run_job
 from menagerie.studies.runs.train import fresh_scorer, open_material
-from menagerie.studies.sources.photograph_checks import check_pretrained
+from menagerie.studies.sources.photograph_study import check_pretrained
 from menagerie.studies.transfer import Transfer
 from tests.command import no_figures, read_rows
 from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json
@@ -276,13 +276,12 @@ def begin(study, folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"benchmarks": ("mine.py:MINE",)}, "by menagerie transfer RUN --benchmarks mine.py:MINE"),
+        ({"benchmarks": ("mine.py:MINE",)}, "unknown benchmark for --benchmarks 'mine.py:MINE'"),
         ({"tuned": "laptop", "recipe": replace(PLAIN.recipe, learning_rate=1e-4)}, "--learning-rate is replaced"),
         ({"pretrained": "openai", "recipe": replace(PLAIN.recipe, warmup=9)}, "--warmup is replaced"),
-        ({"split": (Path("none.h5"),)}, "--split names the scenes for --mix, which is 0"),
         ({"starts": ("other-model",)}, "it has no clip, only oc-clip; leave clip out of --models"),
         ({"starts": ("other-towers",)}, "architecture is micro there and nano here"),
-        ({"starts": ("same",), "pretrained": "openai"}, "are both weights to start with"),
+        ({"starts": ("same",), "pretrained": "openai"}, "pretrained is '' there and openai here"),
         ({"models": ("negclip",)}, "trains with false captions, which photographs don't have"),
         ({"recipe": Recipe(single_object_phase=0.5)}, "are for rendered scenes alone"),
     ],
