@@ -26,7 +26,6 @@ import tyro
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import file_names
 from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
-from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.spec import ScorerSpec
@@ -34,7 +33,6 @@ from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
-from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.claims import claims_section, judge_difference, outcomes_sentence
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import GROWS
@@ -156,10 +154,6 @@ class AblationStudy(Study):
         if len(self.split) > 1 or (self.split and (self.base or self.hold_out)):
             raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
         return replace(self, models=self.models_of_rows, scorers=next(iter(self.grids.values())).scorers)
-
-    def check(self) -> None:
-        """Raise for a row that can't be built."""
-        call_in_child(check_rows, {self.lines[arm.labels["row"]]: arm.cell for arm in self.arms if not arm.cell.seed})
 
     @cached_property
     def arms(self) -> list[Arm]:

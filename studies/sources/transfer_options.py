@@ -13,7 +13,7 @@ from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.sources.cut_outs import FEWEST, AnimalPhotographs, CommonFiles
 
 Question = Literal["zero-shot", "fine-tuning", "worth", "factors"]
@@ -36,6 +36,7 @@ class TransferOptions(SplitStudy):
     """The options of the study, and the runs that follow from them."""
 
     plain_recipe: ClassVar[BindingRecipe] = BindingRecipe()
+    decides: ClassVar[tuple[str, ...]] = ("split", "base")
 
     world: str = "pug"
     """Built-in world of the rendered animals."""
@@ -128,11 +129,6 @@ class TransferOptions(SplitStudy):
         reasons = {"backgrounds": "give --backgrounds FOLDER", "vocabulary": "the synthetic world has no other animals"}
         lacking = [name for name in self.factors if name not in self.changeable and FACTORS_PART in self.parts]
         return lines + [f"left out: factor {name}; {reasons[name]}" for name in lacking]
-
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.base or self.split:
-            raise UserError("--recipe and --split can't be used, because this study has its own splits; leave them out")
-        super().check_given(preset)
 
     def check(self) -> None:
         super().check()
