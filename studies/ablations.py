@@ -32,7 +32,7 @@ from menagerie.models.spec import ScorerSpec
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
+from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, read_recipes, recipe_line
 from menagerie.studies.frame.claims import claims_section, judge_difference, outcomes_sentence
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import GROWS
@@ -127,7 +127,8 @@ class AblationStudy(Study):
         shared = {name: getattr(self, name) for name in ("store", "device", "threads")}
         recipe = replace(grid.recipe, steps=self.steps or grid.recipe.steps)
         grid = replace(grid, models=self.models_of_rows, recipe=recipe, **shared)
-        if grid.tuned in ("", PAPER_RECIPES) or not (lacking := without_recipe(grid.tuned, self.models_of_rows)):
+        tuned = self.models_of_rows if grid.tuned in ("", PAPER_RECIPES) else read_recipes(grid.tuned)
+        if not (lacking := [model for model in self.models_of_rows if model not in tuned]):
             return grid, ""
         return replace(grid, tuned=""), f"the grid's own for all rows, because {', '.join(lacking)} wasn't tuned"
 
