@@ -26,15 +26,13 @@ import tyro
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import file_names
 from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
-from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
-from menagerie.studies.frame.checks import check_rows
+from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, read_recipes, recipe_line
 from menagerie.studies.frame.claims import claims_section, judge_difference, outcomes_sentence
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import GROWS
@@ -129,7 +127,8 @@ class AblationStudy(Study):
         shared = {name: getattr(self, name) for name in ("store", "device", "threads")}
         recipe = replace(grid.recipe, steps=self.steps or grid.recipe.steps)
         grid = replace(grid, models=self.models_of_rows, recipe=recipe, **shared)
-        if grid.tuned in ("", PAPER_RECIPES) or not (lacking := without_recipe(grid.tuned, self.models_of_rows)):
+        tuned = self.models_of_rows if grid.tuned in ("", PAPER_RECIPES) else read_recipes(grid.tuned)
+        if not (lacking := [model for model in self.models_of_rows if model not in tuned]):
             return grid, ""
         return replace(grid, tuned=""), f"the grid's own for all rows, because {', '.join(lacking)} wasn't tuned"
 
@@ -156,10 +155,6 @@ class AblationStudy(Study):
         if len(self.split) > 1 or (self.split and (self.base or self.hold_out)):
             raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
         return replace(self, models=self.models_of_rows, scorers=next(iter(self.grids.values())).scorers)
-
-    def check(self) -> None:
-        """Raise for a row that can't be built."""
-        call_in_child(check_rows, {self.lines[arm.labels["row"]]: arm.cell for arm in self.arms if not arm.cell.seed})
 
     @cached_property
     def arms(self) -> list[Arm]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Literal
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
 from menagerie.envs.core.validation import SCENES, Range, Several
 from menagerie.envs.layouts import MOST
@@ -29,7 +28,7 @@ from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Heading, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
+from menagerie.studies.frame.study import SplitStudy, grid
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class Capacity(SplitStudy):
     """How many objects a model binds"""
 
     plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe()
+    decides: ClassVar[tuple[str, ...]] = ("split",)
 
     most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
     """Largest number of objects in a training scene: a run for each value, on scenes of one object up to that
@@ -57,14 +57,6 @@ class Capacity(SplitStudy):
     captions."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
     """Accuracy on swaps of n objects from which on a model counts as binding n objects."""
-
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.split:
-            raise UserError(
-                "--split can't be used, because this study varies the objects in training; give a --recipe of kind "
-                "multi-object"
-            )
-        super().check_given(preset)
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
         """Plan every model with each value of `most`. With `improved`, plan each run of OC-CLIP with our changes

@@ -40,7 +40,7 @@ from menagerie.studies.frame.contrasts import Effect, Signs, contrasts, design, 
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import SplitStudy
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
@@ -85,6 +85,7 @@ class DataProperties(SplitStudy):
     """Which properties of data help to bind"""
 
     plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe(objects=(1, 2), test_objects=(2,))
+    decides: ClassVar[tuple[str, ...]] = ("split",)
     searched: ClassVar[frozenset[str]] = frozenset(OPTIONS)
 
     models: tuple[str, ...] = ("clip",)
@@ -120,20 +121,6 @@ class DataProperties(SplitStudy):
         """The two values of each factor that is varied, as fields of recipes have them."""
         found = {name: getattr(self, OPTIONS[name]) for name in self.factors}
         return found | {"objects": tuple(map(numbers_up_to, found["objects"]))} if "objects" in found else found
-
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.split:
-            raise UserError("--split can't be used, because this study varies it; give a --recipe of kind multi-object")
-        super().check_given(preset)
-        for name, option in OPTIONS.items():
-            if name not in self.factors and getattr(self, option) != getattr(preset, option):
-                flag = option.replace("_", "-")
-                raise UserError(
-                    f"--{flag} gives levels of {name}, which isn't among --factors; add it, or leave it out"
-                )
-        batch = self.recipe.batch != getattr(preset, "recipe", self.recipe).batch
-        if batch and "batch" in self.factors and self.held == "steps":
-            raise UserError("--batch changes nothing, because the batch is varied; give its levels as --batches")
 
     def check(self) -> None:
         """Raise for a recipe without tests of two objects, factors without two levels, and levels at which no training

@@ -34,7 +34,7 @@ from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Heading, HeatMap, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.measures.recognition import (
     ANIMAL,
     COMPOSITION,
@@ -73,6 +73,7 @@ class Diversity(SplitStudy):
     """Diversity, language and unseen compositions"""
 
     plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe()
+    decides: ClassVar[tuple[str, ...]] = ("split",)
 
     models: tuple[str, ...] = ("clip",)
     """Scorers that train on captions, and on captions of animals alone. On classes a classifier is trained, whose image
@@ -99,11 +100,6 @@ class Diversity(SplitStudy):
     """Training images of every run but those of `more_scenes`."""
     world: Annotated[str, DATA, FIRST] = "twelve-textures"
     """Vocabulary of the scenes, with at least twice as many animals and textures as --classes."""
-
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.split:
-            raise UserError("--split can't be used, because this study varies it; give a --recipe of kind multi-object")
-        super().check_given(preset)
 
     def check(self) -> None:
         super().check()

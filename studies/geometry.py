@@ -36,7 +36,7 @@ from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Heading, Paragraph, Part
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import SplitStudy
 
 if TYPE_CHECKING:
     from menagerie.studies.measures.conditions import Conditions
@@ -51,6 +51,7 @@ class Geometry(SplitStudy):
     """The geometry of embeddings: what it predicts, and which conditions hold"""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
+    decides: ClassVar[tuple[str, ...]] = ("split",)
 
     pairs: Annotated[Axis[float], SHARE] = (0.2, 0.8)
     """Fractions of the trainable animal pairs."""
@@ -65,14 +66,6 @@ class Geometry(SplitStudy):
     """Animals of the probe set, at least 4; empty: all of the world."""
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Textures of the probe set; empty: all of the world."""
-
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.split:
-            raise UserError("--split can't be used, because the probe set needs the world of a --recipe; leave it out")
-        super().check_given(preset)
-        odd = [model for model in self.once if model not in self.models]
-        if odd and self.once != getattr(preset, "once", ()):
-            raise UserError(f"--once {odd[0]} is not among --models; add it there, or leave it out")
 
     def check(self) -> None:
         """Raise for a probe set with too few animals or textures, and for `negated` if captions can't have negation."""

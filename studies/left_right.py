@@ -19,7 +19,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import choose
 from menagerie.envs.core.options import WHAT
 from menagerie.envs.core.validation import Range
 from menagerie.envs.worlds import load_world
@@ -36,7 +36,7 @@ from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Bars, Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.rows import row_arm
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.command_line import scorer_options
 
 if TYPE_CHECKING:
@@ -67,18 +67,17 @@ class LeftRight(SplitStudy):
     plain_recipe: ClassVar[SplitRecipe] = SpatialRecipe(
         relations=(RELATION,), pairs=0.9, hard_negatives=1.0, test_pairs=0.2, seen_order=True, mention_order="slots"
     )
+    decides: ClassVar[tuple[str, ...]] = ("split", "base")
 
     rungs: Axis[str] = (*PATH, *BESIDE, *REMEDIES)
     """Rungs by name: those of the path, variants of its first rung, and remedies for "our rates"."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.75
     """Accuracy on unseen pairs below which left and right count as not learnt."""
 
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.split or self.base:
-            raise UserError("--split and --recipe: rungs change the split here; leave them out, and choose --rungs")
+    def check(self) -> None:
+        super().check()
         for rung in self.rungs:
             choose("rung", rung, LINES)
-        super().check_given(preset)
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan every rung with every model, seed by seed."""

@@ -33,7 +33,6 @@ import tyro
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
-from menagerie.models.registry import spec_of
 from menagerie.studies.compute import (
     FLOPS,
     STATES,
@@ -54,7 +53,6 @@ from menagerie.studies.frame.costs import cost_in_labels, step_flops
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.machine import check_device_here
 
@@ -112,17 +110,6 @@ class LossOrArchitecture(Compute):
     fused_device: Annotated[str, PLACE, FIRST] = ""
     """Device (cpu or cuda) of contrastive combinations with early fusion, which are the most expensive; empty takes
     --device."""
-
-    def check_given(self, preset: AnyStudy) -> None:
-        """Raise for given options of models that combinations set."""
-        super().check_given(preset)
-        for kind in self.kinds:
-            spec = spec_of(kind.model)
-            mine, its = (study.scorers.config(kind.model) for study in (self, preset))
-            for name in kind.options(min(self.batches), 0.0):
-                if getattr(mine, name) != getattr(its, name):
-                    option = f"--{spec.name}.{name.replace('_', '-')}"
-                    raise UserError(f"{option} is set by --combinations, --negatives and --alphas; leave it out")
 
     def check(self) -> None:
         super().check()

@@ -59,6 +59,7 @@ class Probes(SplitStudy):
     """Inside the embeddings: how much binding does each layer hold?"""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
+    decides: ClassVar[tuple[str, ...]] = ("split",)
 
     pairs: Annotated[Axis[float], SHARE] = (0.2,)
     """Fractions of the trainable animal pairs."""
@@ -68,11 +69,6 @@ class Probes(SplitStudy):
     """Animals of the probe set; empty: all of the world."""
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Textures of the probe set; empty: all of the world."""
-
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.split:
-            raise UserError("--split can't be used, because the probe set needs the world of a --recipe; leave it out")
-        super().check_given(preset)
 
     def check(self) -> None:
         """Raise for animals and textures of which no probe set can be made."""

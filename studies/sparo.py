@@ -28,7 +28,6 @@ from menagerie.models.spec import ScorerSpec
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import place_line, title_of
-from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.claims import Verdict, claims_section, make_verdict, outcomes_sentence
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
@@ -152,7 +151,7 @@ class SlotStudy(SplitStudy):
         return selections + ([Masks(slots, self.mask_tasks, tests)] if masked else [])
 
     def check(self) -> None:
-        """Raise unless SPARO, a part and one place are given, and for rows that can't be built or masked."""
+        """Raise unless SPARO, a part and one place are given, and for rows that can't be masked."""
         super().check()
         if MODEL not in self.models:
             raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
@@ -167,7 +166,6 @@ class SlotStudy(SplitStudy):
             choose("task of --mask-tasks", task, PAIR_TASKS)
         if len(self.split or self.pairs) * (1 if self.split else len(self.hard_negatives)) != 1:
             raise UserError("give one place: one value of --pairs and of --hard-negatives, or one --split")
-        call_in_child(check_rows, {line: self.arm(MODEL, row, 0).cell for row, line in self.lines.items() if line})
         if "masks" in self.parts:
             call_in_child(check_masks, [self.arm(model, self.unchanged, 0).cell for model in self.models])
 

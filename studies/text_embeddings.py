@@ -29,7 +29,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.parts import Bars, Chart, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.rows import base_row, explain_rows, table_columns
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import SplitStudy
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
@@ -74,12 +74,6 @@ class TextEmbeddings(AblationStudy):
         recipe = replace(RECIPE, steps=grid.recipe.steps) if self.cell != "smoke" else grid.recipe
         given |= {"world": self.world, "architecture": self.architecture, "recipe": recipe, "hold_out": self.hold_out}
         return replace(grid, **given)
-
-    def check_given(self, preset: AnyStudy) -> None:
-        for name in ("world", "pairs", "hard_negatives") if self.base or self.split else ():
-            if getattr(self, name) != getattr(preset, name):
-                flag = name.replace("_", "-")
-                raise UserError(f"--{flag} changes nothing beside --recipe or --split, which decide it; leave it out")
 
     def check(self) -> None:
         """Raise if the row whose lead counts as 100 % is missing, or if a row can't be built."""

@@ -220,12 +220,6 @@ class Tune(CaptionOptions, SearchStudy):
             for trial in best_trials(trials, self.finalists) if search.over(trials) else ():
                 yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
 
-    def check_given(self, preset: SearchStudy) -> None:
-        """Raise for `--tuned` and `--pretrained`: tuning is for training from scratch."""
-        if self.tuned or self.pretrained:
-            raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
-        super().check_given(preset)
-
     def check(self) -> None:
         """Raise for several split files, for learning rates that aren't above 0, and for towers that are too large."""
         super().check()

@@ -46,6 +46,7 @@ class AmountSearch(SearchStudy):
     """A search over amounts of data"""
 
     searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
+    decides: ClassVar[tuple[str, ...]] = ("singles_share",)
 
     pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
     """Smallest and largest fraction of the animal pairs. One value fixes it."""
@@ -156,12 +157,6 @@ class AmountSearch(SearchStudy):
         if key not in self.made:
             self.made[key] = self.cell_of(*key)
         return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
-
-    def check_given(self, preset: "AmountSearch") -> None:
-        """Raise if the user sets an option that the search decides."""
-        if self.recipe.singles_share != preset.recipe.singles_share:
-            raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
-        super().check_given(preset)
 
     def check(self) -> None:
         """Raise if there is nothing to search, or if target, split, recipe or budgets don't suit a search."""

@@ -46,40 +46,29 @@ def recipe_file(name: str) -> Path:
 
 def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     """Read the tuned recipes that a file has for some of `models`; raises if it has none of them."""
-    chosen = read_those(name, models)
-    if not chosen:
+    recipes = read_recipes(name)
+    if not (chosen := {model: recipes[model] for model in models if model in recipes}):
         raise UserError(
-            f"--tuned {name} has recipes for {', '.join(models_in(recipe_file(name)))}, not for {', '.join(models)}; "
+            f"--tuned {name} has recipes for {', '.join(recipes)}, not for {', '.join(models)}; "
             "--tuned '' trains all models alike, --tuned FILE takes the best.json that studies/tune.py writes for them"
         )
     return chosen
 
 
-def models_in(path: Path) -> list[str]:
-    """List the models of a file of tuned recipes."""
-    return [name for name in parse_json(read_text(path, LARGEST_RECORD), path) if name != "digest"]
-
-
 def shipped_recipes() -> dict[str, list[str]]:
     """List the models of each shipped file of tuned recipes, by its name for `--tuned`."""
-    return {file.stem: models_in(file) for file in sorted(SHIPPED.glob("*.json"))}
+    return {file.stem: list(read_recipes(file.stem)) for file in sorted(SHIPPED.glob("*.json"))}
 
 
-def without_recipe(name: str, models: Sequence[str]) -> list[str]:
-    """List the models for which the file has no tuned recipe."""
-    there = read_those(name, models)
-    return [model for model in models if model not in there]
-
-
-def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """Read a file of tuned recipes; returns those of `models`, without models that the file lacks."""
+def read_recipes(name: str) -> dict[str, Tuned]:
+    """Read a file of tuned recipes, by model."""
     path = recipe_file(name)
     try:
         # A file that a user wrote or edited has no digest.
         text, tables = read_text(path, LARGEST_RECORD), dict[str, dict[str, Any]]
         content = parse_json(text, path)
         file = unseal(text, path, shape=tables) if "digest" in content else check_shape(content, tables, path)
-        return {model: read_model(file[model]) for model in models if model in file}
+        return {model: read_model(entry) for model, entry in file.items() if model != "digest"}
     except (OSError, ValueError, KeyError, TypeError, UserError) as error:
         way_out = "give what studies/tune.py writes, without 'digest' where you edited it"
         raise UserError(f"--tuned {name}: {path} can't be read ({error}); {way_out}") from error
@@ -141,27 +130,15 @@ def towers(study: SplitOptions, model: str) -> TowerConfig:
 
 
 def training_recipe(study: SplitOptions, model: str) -> Recipe:
-    """Return the training recipe of a model: the study's, with the fields that were tuned for the model or that its
-    paper decides."""
+    """Return the training recipe of a model: the study's, with the fields that were tuned for the model or, on request
+    or with pretrained weights, those of its paper. What a paper doesn't name has its default."""
     if model in tuned_recipes(study):
         return replace(study.recipe, **tuned_recipes(study)[model].fields)
-    paper = paper_recipe(study, model)
-    return replace(study.recipe, **paper_fields(paper)) if paper else study.recipe
-
-
-def paper_recipe(study: SplitOptions, model: str) -> Mapping[str, Any]:
-    """Return the recipe of a model's paper if the study uses it (on request, or with pretrained weights); else an empty
-    one."""
-    spec = spec_of(model)
-    if study.pretrained:
-        return spec.pretrained
-    return spec.scratch if study.tuned == PAPER_RECIPES else {}
-
-
-def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of `PAPER_FIELDS`; fields that the paper doesn't name have their defaults."""
-    plain = asdict(Recipe())
-    return {name: paper.get(name, plain[name]) for name in PAPER_FIELDS}
+    spec, plain = spec_of(model), Recipe()
+    paper = spec.pretrained if study.pretrained else spec.scratch if study.tuned == PAPER_RECIPES else {}
+    if not paper:
+        return study.recipe
+    return replace(study.recipe, **{name: paper.get(name, getattr(plain, name)) for name in PAPER_FIELDS})
 
 
 def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -> str:
@@ -173,7 +150,9 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
     text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
     options = asdict(spec_of(model).make_config(model_options(study, model))).items()
-    text += "; " * bool(options) + ", ".join(f"{name} {value_text(value)}" for name, value in options)
+    text += "; " * bool(options) + ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in options
+    )
     if not study.tuned:
         return text
     if study.tuned == PAPER_RECIPES:
@@ -184,10 +163,6 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
     here = tuning_conditions(study, model) | {"steps": study.recipe.steps}
     others = [f"{name} {there.get(name)}, not {value}" for name, value in here.items() if there.get(name) != value]
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
-
-
-def value_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def model_options(study: SplitOptions, model: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_option_folder
@@ -15,12 +16,13 @@ from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.cluster.jobs import check_cluster
 from menagerie.studies.frame.adaptive import all_arms
+from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import (
-    PAPER_FIELDS,
     PAPER_RECIPES,
-    SEARCHED,
-    paper_recipe,
+    model_options,
     parser_hash,
+    towers,
+    training_recipe,
     tuned_recipes,
 )
 from menagerie.studies.frame.options import SplitOptions
@@ -41,14 +43,30 @@ def check_preset(name: str, study: AnyStudy) -> None:
 
 
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
-    """Raise for unknown models, and for options that differ from their preset's and would change nothing."""
+    """Raise for unknown models, for options that the study decides itself, and for those that tuning would replace."""
     if isinstance(study, Study):
         for model in study.models:
             check_scorer(model)
+    given = options_given(study, preset)
+    if taken := [name for name in study.decides if name in given]:
+        raise UserError(f"{flag_of(taken[0])} can't be used, because this study decides it itself; leave it out")
     study.check_given(preset)
     if isinstance(study, SplitStudy):
         check_overrides(study, preset)
-        check_files(study, preset)
+        of_splits = {item.name for item in fields(study.recipe_given)} | {"resolution", "base"}
+        for name in sorted(given & of_splits) if study.split else ():
+            print(f"note: {flag_of(name)} changes nothing beside --split, whose files decide it", flush=True)
+
+
+def options_given(study: AnyStudy, preset: AnyStudy) -> set[str]:
+    """Return the names of options, also of the training recipe, that differ from their preset's."""
+    given = {item.name for item in fields(study) if getattr(study, item.name) != getattr(preset, item.name)}
+    now, before = (getattr(each, "recipe", None) or Recipe() for each in (study, preset))
+    return given | {item.name for item in fields(Recipe) if getattr(now, item.name) != getattr(before, item.name)}
+
+
+def flag_of(name: str) -> str:
+    return "--recipe" if name == "base" else f"--{name.replace('_', '-')}"
 
 
 def check_study(study: AnyStudy) -> None:
@@ -64,17 +82,18 @@ def check_study(study: AnyStudy) -> None:
         check_graphs(study)
     study.check()
     arms = all_arms(study)
-    cells = [arm.cell for arm in arms if isinstance(arm.cell, Cell)]
+    arms = [arm for arm in arms if arm.trains]
+    cells = [arm.cell for arm in arms]
     for cell in cells:
         check_precision(cell.recipe.precision, cell.device)
     check_sharing(study, cells)
     check_splits(cells)
-    check_states(study)
+    check_states(study, arms)
     check_image_negatives(cells)
     check_text_negatives(study, cells)
     # A machine from which jobs are submitted may have no GPU.
     device = study.device if study.cluster.engine != "slurm" else "cpu"
-    checked = (device, distinct_models(cells), processes_of(study))
+    checked = (device, distinct_models(arms), processes_of(study))
     if study.dry_run:  # it needs torch in this process anyway
         os.environ["OMP_NUM_THREADS"] = str(study.threads or 1)  # several would wait for one another
         check_machine(*checked)
@@ -93,13 +112,11 @@ def check_splits(cells: Iterable[Cell]) -> None:
         recipe.counts()
 
 
-def check_states(study: AnyStudy) -> None:
-    """Raise for a step of `--keep-states` that not even the longest run reaches."""
-    if not (steps := getattr(study, "keep_states", ())):
-        return
-    most = max((arm.cell.recipe.steps for arm in all_arms(study) if isinstance(arm.cell, Cell)), default=None)
-    if most is not None and max(steps) > most:
-        raise UserError(f"--keep-states {max(steps)}: no run has so many steps; the longest has {most}")
+def check_states(study: AnyStudy, arms: Iterable[Arm]) -> None:
+    """Raise for a step of `--keep-states` that not even the longest of these runs reaches."""
+    longest = max((arm.cell.recipe.steps for arm in arms if arm.trains), default=None)
+    if longest is not None and (beyond := [step for step in getattr(study, "keep_states", ()) if step > longest]):
+        raise UserError(f"--keep-states {beyond[0]}: no run has so many steps; the longest has {longest}")
 
 
 def check_image_negatives(cells: Iterable[Cell]) -> None:
@@ -112,38 +129,41 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
 
 
 def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
-    """Raise if the loss of a planned cell, or of every model, can't use the false captions of its recipe."""
-    idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
-    if isinstance(study, SplitStudy) and study.recipe.text_negatives:
-        left_out = [model for model in study.models if not spec_of(model).takes_negatives]
-        idle |= dict.fromkeys(left_out if len(left_out) == len(study.models) else ())
+    """Raise if the loss of a planned cell can't use the false captions of its recipe, or if for that reason no cell is
+    planned."""
+    idle = dict.fromkeys(cell.model for cell in cells if not takes_negatives(cell))
+    if isinstance(study, SplitStudy) and study.recipe.text_negatives and not cells:
+        idle = dict.fromkeys(study.models)
     if idle:
         raise UserError(f"no loss of {', '.join(idle)} takes false captions; leave out --text-negatives, or the model")
 
 
-def distinct_models(cells: Iterable[Cell]) -> list[Cell]:
-    """Keep one cell of each combination of model, towers and options."""
-    return list({(cell.model, cell.towers, str(cell.options)): cell for cell in cells}.values())
+def distinct_models(arms: Iterable[Arm]) -> dict[str, Cell]:
+    """Return the cell of one arm of each combination of model, towers and options, by the arm's name."""
+    found: dict[Any, Arm] = {}
+    for arm in arms:
+        found.setdefault((arm.cell.model, arm.cell.towers, str(arm.cell.options)), arm)
+    return {arm.name: arm.cell for arm in found.values()}
 
 
-def check_machine(device: str, cells: Sequence[Cell], count: int) -> None:
-    """Raise for towers, scorers or a device that can't work on this machine. `count` processes train each cell. Imports
-    torch."""
+def check_machine(device: str, cells: Mapping[str, Cell], count: int) -> None:
+    """Raise for towers, scorers or a device that can't work on this machine. `count` processes train each cell; `cells`
+    are named by arms. Imports torch."""
     from menagerie.models.towers.build import check_towers
 
     check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else count)
-    for towers in dict.fromkeys(cell.towers for cell in cells):
-        check_towers(towers)
+    for chosen in dict.fromkeys(cell.towers for cell in cells.values()):
+        check_towers(chosen)
     seen: set[str] = set()
-    for cell in cells:
+    for name, cell in cells.items():
         if cell.model not in seen and ":" in cell.model:
             print(f"checking {cell.model} against the contract of scorers", flush=True)  # it takes some seconds
-        check_model(cell, count, whole=cell.model not in seen)
+        check_model(name, cell, count, whole=cell.model not in seen)
         seen.add(cell.model)
 
 
-def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
-    """Raise if a cell's model can't be built as configured, can't be trained by `count` processes together or, if
+def check_model(name: str, cell: Cell, count: int, whole: bool) -> None:
+    """Raise if the model of an arm can't be built as configured, can't be trained by `count` processes together or, if
     `whole`, breaks the contract of scorers.
 
     The contract is checked on these very towers if they are small, else on the smallest.
@@ -152,83 +172,39 @@ def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
     from menagerie.models.towers.config import SMALL_TOWERS
     from menagerie.models.training.together import check_together
 
-    negatives = bool(negatives_of(cell.recipe, cell.negatives).texts)
     scratch, options = replace(cell.towers, pretrained=""), dict(cell.options)
     small = cell.towers.architecture in SMALL_TOWERS
-    if count > 1 or not (small and whole):
-        words = f"on {cell.towers.architecture} can't be built"
-        built = attempt(cell.model, words, partial(build_for_contract, cell.model, scratch, options))
+    if count > 1 or not (whole and small):
+        built = attempt(name, "can't be built", partial(build_for_contract, cell.model, scratch, options))
         if count > 1:
             check_together(built, cell.recipe, count)
-    if whole and small:
-        check_contract(cell.model, cell.towers, options, negatives)
-    elif whole:
-        nano = replace(scratch, architecture="nano", resolution=32, tokenizer="")
-        check_contract(cell.model, nano, dict(spec_of(cell.model).smoke), negatives)
-
-
-def check_rows(rows: Mapping[str, Cell]) -> None:
-    """Raise for a cell whose model can't be built. `rows` has cells by the names of their rows. Imports torch."""
-    from menagerie.models.contract import attempt, build_for_contract
-
-    for line, cell in rows.items():
-        scratch = replace(cell.towers, pretrained="")
-        attempt(
-            f"{cell.model} in row {line!r}",
-            "can't be built",
-            partial(build_for_contract, cell.model, scratch, cell.options),
-        )
+    tried = cell.towers if small else replace(scratch, architecture="nano", resolution=32, tokenizer="")
+    if whole:
+        options = options if small else dict(spec_of(cell.model).smoke)
+        check_contract(cell.model, tried, options, bool(negatives_of(cell.recipe, cell.negatives).texts))
 
 
 def check_graphs(study: SplitOptions) -> None:
-    """Raise if no model reads the requested graphs, or if their parser can't work here."""
-    if study.graph_source.plain:
-        return
-    if not any("graphs" in spec_of(model).reads for model in study.models):
-        raise UserError(
-            f"none of {', '.join(study.models)} reads scene graphs: --graphs, --dropped-nodes and --moved-attributes "
-            "change nothing; add a model that does, such as oc-clip, or leave them out"
-        )
-    parser_hash(study.graph_source.graphs)
+    """Raise if the parser of the requested graphs can't work here."""
+    if not study.graph_source.plain:
+        if not any("graphs" in spec_of(model).reads for model in study.models):
+            print("note: --graphs, --dropped-nodes and --moved-attributes change nothing: no model reads scene graphs")
+        parser_hash(study.graph_source.graphs)
 
 
 def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
-    """Raise for a given option that tuned recipes, or those of papers, would replace."""
-    given = [item.name for item in fields(Recipe) if values_differ(study.recipe, preset.recipe, item.name)]
-    given += [name for name in ("architecture", "pretrained") if values_differ(study, preset, name)]
-    # Models whose recipe is the study's own take these options.
-    lost = [
-        f"--{name.replace('_', '-')}" for name in given if all(name in replaced_options(study, m) for m in study.models)
-    ]
-    for model, best in tuned_recipes(study).items():
-        spec = spec_of(model)
-        config, before = study.scorers.config(model), preset.scorers.config(model)
-        changed = [name for name in best.options if values_differ(config, before, name)]
-        lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
+    """Raise for a given option that tuned recipes, or those of papers, replace for every model."""
+    of_runs = [{**vars(training_recipe(study, model)), **vars(towers(study, model))} for model in study.models]
+    given = {**vars(study.recipe), "architecture": study.architecture}
+    changed = options_given(study, preset)
+    lost = [flag_of(name) for name in given if name in changed and all(run[name] != given[name] for run in of_runs)]
+    for model in tuned_recipes(study):
+        config, before, spec = study.scorers.config(model), preset.scorers.config(model), spec_of(model)
+        taken = spec.make_config(model_options(study, model))
+        for name, value in vars(config).items():
+            if value != getattr(before, name) and value != getattr(taken, name):
+                lost.append(f"--{spec.name}.{name.replace('_', '-')}")
     if lost and study.pretrained and study.tuned in ("", PAPER_RECIPES):
         raise UserError(f"{lost[0]} is replaced by what each model's paper has with --pretrained weights; leave it out")
     if lost:
         raise UserError(f"{lost[0]} is replaced by the recipes of --tuned {study.tuned}; add --tuned '' to set it")
-
-
-def values_differ(first: object, second: object, name: str) -> bool:
-    """Whether two configurations have different values of a field."""
-    return bool(getattr(first, name) != getattr(second, name))
-
-
-def replaced_options(study: SplitOptions, model: str) -> Sequence[str]:
-    """Return the options for which a model doesn't take the study's values."""
-    if model in tuned_recipes(study):
-        return (*SEARCHED, "architecture", "pretrained")
-    return PAPER_FIELDS if paper_recipe(study, model) else ()
-
-
-def check_files(study: SplitOptions, preset: SplitOptions) -> None:
-    """Raise for options beside `--split` that would change nothing."""
-    if not study.split:
-        return
-    names = {item.name for item in fields(study)} & {item.name for item in fields(study.recipe_given)} | {"resolution"}
-    given = sorted(name for name in names if values_differ(study, preset, name))
-    if given or study.base != preset.base:
-        option = "recipe" if study.base != preset.base else given[0].replace("_", "-")
-        raise UserError(f"--{option} changes nothing beside --split, whose files decide it; leave one of them out")

@@ -5,13 +5,10 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from menagerie.envs.core.identity import digest
 from menagerie.envs.core.processes import call_in_child
-from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import read_cell_result
@@ -21,7 +18,6 @@ from menagerie.studies.runs.machine import start_server
 UNKNOWN = "–"
 SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
 _STEP_FLOPS: dict[str, tuple[float, float]] = {}
-SIZES: dict[str, int] = {}
 
 
 class RunCost(NamedTuple):
@@ -96,11 +92,12 @@ def step_flops(cell: Cell) -> tuple[float, float]:
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.feed import Feed, single_steps
+    from menagerie.studies.frame.sampled_costs import noise
 
     fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
     key = replace(cell, **fixed).id
     if key not in _STEP_FLOPS:
-        data, towers = noise_sample(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
+        data, towers = noise(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
         with torch.random.fork_rng(devices=[]), one_thread():
             scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).train()
             feed = Feed(data, scorer.reader, fixed["recipe"], 0, cell.negatives)
@@ -124,14 +121,6 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-@lru_cache(maxsize=4)  # making it takes longer than counting
-def noise_sample(recipe: SplitRecipe, resolution: int) -> Any:
-    """Return a sample of a split's captions with images of noise."""
-    from menagerie.studies.frame.sampled_costs import Noise
-
-    return Noise(recipe, resolution)
-
-
 def count_step_operations(scorer: object, batch: object, recipe: object) -> int:
     """Count the operations of one step's loss and its gradients."""
     from torch.utils.flop_counter import FlopCounterMode
@@ -144,13 +133,9 @@ def count_step_operations(scorer: object, batch: object, recipe: object) -> int:
 
 
 def model_size(cell: Cell) -> int:
-    """Return a model's number of parameters, counted in a separate process and once for each combination of model,
-    towers and options."""
-    key = digest([cell.model, cell.files, str(cell.towers), cell.options])
-    if key not in SIZES:
-        start_server(cell.threads)
-        SIZES[key] = call_in_child(count_parameters, cell.model, cell.towers, cell.options)
-    return SIZES[key]
+    """Return a model's number of parameters, counted in a separate process."""
+    start_server(cell.threads)
+    return call_in_child(count_parameters, cell.model, cell.towers, cell.options)
 
 
 def count_parameters(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> int:

@@ -46,6 +46,9 @@ class Records(KnownResults):
     """The results that `results` has read; None for those that don't exist yet. Narrowed records share it, so that a
     page shows one moment even if runs end while it is made."""
 
+    missing: list[str] = field(default_factory=list, compare=False, repr=False)
+    """The arms whose results were requested but don't exist yet. A plan that requests some may grow."""
+
     @property
     def owner(self) -> str:
         """The name under which this folder owns trials of searches, the same on every machine."""
@@ -73,7 +76,10 @@ class Records(KnownResults):
     def result(self, arm: Arm) -> dict[str, Any] | None:
         """Return an arm's result, from `snapshot` if it is there; None if there is none yet."""
         folder = self.folder(arm)
-        return self.snapshot[folder] if folder in self.snapshot else read_cell_result(folder)
+        found = self.snapshot[folder] if folder in self.snapshot else read_cell_result(folder)
+        if found is None and not (self.has_diverged(arm) or self.left_out(arm)):
+            self.missing.append(arm.id)
+        return found
 
     def others(self, arms: Container[str]) -> list[str]:
         """List the ids of finished training runs in this folder that aren't in `arms`."""

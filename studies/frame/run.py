@@ -12,33 +12,22 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
-from menagerie.models.kept_states import missing_steps
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
-from menagerie.studies.runs.cell import Cell, Execution, Job
+from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.command_line import only_models, scorer_options
-from menagerie.studies.runs.folder import folder_lock
+from menagerie.studies.runs.folder import command_line, folder_lock
 from menagerie.studies.runs.together import check_joined
 
 if TYPE_CHECKING:
     from menagerie.models.library.loaded import LoadedScorer
 
 
-@dataclass(frozen=True)
-class WatchedRecords(Records):
-    """The records that a plan reads; they note the arms whose missing results it requested."""
-
-    requested: list[str] = field(default_factory=list, compare=False, repr=False)
-
-    def result(self, arm: Arm) -> dict[str, Any] | None:
-        if (found := super().result(arm)) is None and not (self.has_diverged(arm) or self.left_out(arm)):
-            self.requested.append(arm.id)
-        return found
+DRAWING = ("altair", "vl_convert")  # libraries without which a study still runs, but has no page
 
 
 @dataclass
@@ -64,25 +53,21 @@ class Running:
         which may take long, is called again only when one of its arms has ended."""
         ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
         if self.planned is None or ended - self.ended:
-            known = WatchedRecords((), self.out)
+            known = Records((), self.out)
             self.planned, self.ended = list(self.study.plan(known)), self.ended | ended
-            self.grows = bool(known.requested)
-        return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in self.planned)
+            self.grows = bool(known.missing)
+        files = self.files
+        return tuple(
+            arm if arm.file or not arm.trains else arm._replace(file=files.get(arm.cell.data)) for arm in self.planned
+        )
 
     def waiting(self) -> list[Arm]:
         """Return the arms that haven't ended, each once."""
         records = Records((), self.out)
         return list({arm.id: arm for arm in self.arms() if not records.over(arm)}.values())
 
-    def lacks_states(self, arm: Arm, records: Records) -> bool:
-        """Whether a finished run lacks a state of `--keep-states`."""
-        if not isinstance(arm.cell, Cell) or records.has_diverged(arm):
-            return False
-        steps = (step for step in self.study.keep_states if step <= arm.cell.recipe.steps)
-        return bool(missing_steps(records.folder(arm), steps))
-
     def job(self, arm: Arm) -> Any:
-        if not isinstance(arm.cell, Cell):
+        if not arm.trains:
             return arm.cell.job(self.out)
         what = ", ".join(f"{name} {value}" for name, value in arm.labels.items() if name not in arm.cell.axes)
         return Job(arm.cell, arm.file or self.files[arm.cell.data], self.out, what, Execution.of(self.study))
@@ -92,22 +77,16 @@ class Running:
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.studies.runs.split_file import make_splits
 
-        wanted: dict[Any, Arm] = {}
-        for arm in arms:
-            if isinstance(arm.cell, Cell) and not arm.file and arm.cell.data not in self.files:
-                wanted.setdefault(arm.cell.data, arm)
-        stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
-        for data, arm in wanted.items():
-            for split in data.splits:
-                stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = arm.name
+        missing = [arm for arm in arms if arm.trains and not arm.file and arm.cell.data not in self.files]
         made: dict[tuple[Any, int], Path] = {}
-        for (world, side), recipes in stores.items():
+        for (world, side), recipes in splits_by_store(missing).items():
             store = SplitFolder(self.study.store, load_world(world), side)
             files = make_splits(store, recipes, self.study.cores, names=recipes)
             made |= {(recipe, side): file for recipe, file in files.items()}
-        self.files |= {data: made[data.splits[0].recipe, arm.cell.towers.resolution] for data, arm in wanted.items()}
+        for arm in missing:
+            self.files[arm.cell.data] = made[arm.cell.data.splits[0].recipe, arm.cell.towers.resolution]
 
-    def complete(self) -> tuple[Path, Records]:
+    def complete(self) -> tuple[Path | None, Records]:
         """Train, measure and publish until no arm is left; returns the path of the page, and the records."""
         from menagerie.studies.runs.shared import clear_shared
 
@@ -116,7 +95,7 @@ class Running:
                 self.sparing(self.publish)
                 self.train(waiting)
             self.measure()
-            if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in self.arms()):
+            if not any(arm.trains and arm.cell.recipe.decay for arm in self.arms()):
                 clear_shared(self.out)  # with decay, a longer budget would continue from them
             page, records = self.publish(), self.records()
             self.planned = None  # plan once more: another machine may have abandoned a trial of a search
@@ -165,26 +144,41 @@ class Running:
         """Return the records of all arms so far, with the columns that the study adds."""
         return Records(self.arms(), self.out).with_labels(self.study.measures)
 
-    def publish(self) -> Path:
-        """Write tables and page from what is finished; returns the path of the page."""
-        from menagerie.studies.frame.page import write_report
-
+    def publish(self) -> Path | None:
+        """Write tables and page from what is finished; returns the path of the page, None where no library can draw."""
         with folder_lock(self.out):  # another command may publish more results at the same time
             records, self.stale = self.records(), False
             self.study.tables(records)
-            report = write_report(self.study, records)
+            report = draw_page(self.study, records)
             self.study.export(records)  # may raise for the results, after the report has said why
         return report
 
 
-def data_of(arm: Arm) -> Any:
-    return getattr(arm.cell, "data", None)
+def draw_page(study: AnyStudy, records: Records) -> Path | None:
+    """Write the page of a study; None if a library that draws figures isn't installed."""
+    try:
+        from menagerie.studies.frame.page import write_report
+
+        return write_report(study, records)
+    except ModuleNotFoundError as error:
+        if error.name not in DRAWING:
+            raise
+        return None
+
+
+def splits_by_store(arms: Iterable[Arm]) -> dict[tuple[str, int], dict[SplitRecipe, str]]:
+    """Map each world and image side to the split recipes of these arms, each with the name of its first arm."""
+    stores: dict[tuple[str, int], dict[SplitRecipe, str]] = {}
+    for arm in arms:
+        for split in arm.cell.data.splits:
+            recipes = stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})
+            recipes.setdefault(split.recipe, arm.name)
+    return stores
 
 
 def run_study(study: AnyStudy, out: Path) -> None:
     """Run a study in its folder until its plan has no further arms."""
     study = study.prepare(out)
-    check_states(study)  # some studies have a plan only now
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")
@@ -194,16 +188,14 @@ def run_study(study: AnyStudy, out: Path) -> None:
     finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
     bases = {arm.cell.base.id for arm in arms.values() if getattr(arm.cell, "base", None)}
-    bases |= {arm.cell.trained_as.id for arm in arms.values() if isinstance(arm.cell, Cell)}
+    bases |= {arm.cell.trained_as.id for arm in arms.values() if arm.trains}
     if others := len(known.others({*arms, *bases})):
         print(
             f"{others} finished runs in this folder have other options; tables and the page leave them out", flush=True
         )
-    if lack := [arm for arm in arms.values() if known.over(arm) and running.lacks_states(arm, known)]:
-        some = ", ".join(f"cells/{arm.id}" for arm in lack[:3]) + ", …" * (len(lack) > 3)
-        print(
-            f"{len(lack)} finished runs lack states of --keep-states; delete their folders to train them again: {some}"
-        )
+    done = (arm for arm in arms.values() if arm.trains and study.keep_states and known.result(arm))
+    if lack := [f"cells/{arm.id}" for arm in done if running.job(arm).lacking]:
+        print(f"{len(lack)} finished runs lack states of --keep-states; to train them again delete {' '.join(lack)}")
     try:
         page, records = running.complete()
     except (KeyboardInterrupt, Stopped, UserError):
@@ -211,8 +203,9 @@ def run_study(study: AnyStudy, out: Path) -> None:
             running.publish()
         raise
     study.conclude(records)
-    print(f"report: {page}", flush=True)
-    if lost := study.left_out(records):
+    how = f"no page, because altair isn't installed here; where it is, this draws it: {command_line()}"
+    print(f"report: {page}" if page else how, flush=True)
+    if lost := {arm.cell.name: why for arm in records.arms if (why := records.left_out(arm))}:
         name, why = next(iter(lost.items()))
         more = f"; and {len(lost) - 1} more, see above" if len(lost) > 1 else ""
         raise Incomplete(f"{len(lost)} of {len(records.arms)} {study.called} left out, first {name}: {why}{more}")
@@ -275,7 +268,6 @@ def train(
     study = one_run_study(check_scorer(model), split, seed, dict(options or {}), settings)
     validate(study)
     running, threads = Running(study.fill_in(), Path(out)), torch.get_num_threads()
-    check_states(running.study)
     running.render(running.arms())
     (arm,) = running.arms()
     job = running.job(arm)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -18,17 +19,9 @@ from menagerie.models.scorer import to_device
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed, single_steps
 from menagerie.models.training.loop import build_optimizer, train_step
-from menagerie.studies.frame.arm import Arm
 from menagerie.studies.runs.cell import Cell
 
 WARM_UP = 8  # images of the step before the timed one, in which libraries load and compile
-
-
-def take_sample(arm: Arm) -> Captioned:
-    """Open the training data of an arm's file or, if it has none, make a sample of its recipe's captions."""
-    if arm.file:
-        return arm.cell.data.open(arm.file).train
-    return Noise(arm.cell.data.splits[0].recipe, arm.cell.towers.resolution)
 
 
 class Noise(Captioned):
@@ -66,6 +59,9 @@ class Noise(Captioned):
 
     def texts(self) -> Iterator[str]:
         yield from all_texts(text for row in self.rows for text in row if text)
+
+
+noise = lru_cache(maxsize=4)(Noise)  # making one takes longer than a step
 
 
 def time_step(cell: Cell, data: Captioned) -> float:

@@ -52,6 +52,8 @@ class AnyStudy(AnyOptions, ABC):
     """What the study's arms are called, in words."""
     alone: ClassVar[bool] = True
     """Whether only one command at a time may work in the study's folder."""
+    decides: ClassVar[tuple[str, ...]] = ()
+    """Options that the study decides itself, so that nobody can give them."""
 
     @abstractmethod
     def plan(self, known: KnownResults) -> Iterable[Arm]:
@@ -73,7 +75,7 @@ class AnyStudy(AnyOptions, ABC):
         """Raise for what can't work in this study, beyond what the frame checks of options and arms."""
 
     def check_given(self, preset: "AnyStudy") -> None:
-        """Raise for options that differ from their preset's but change nothing."""
+        """Raise for what can't work, before split files are opened and anything is planned."""
 
     def fill_in(self) -> "AnyStudy":
         """Return the study with the settings of the split files that were given, if any."""
@@ -84,8 +86,7 @@ class AnyStudy(AnyOptions, ABC):
         option is given."""
 
     def forecast(self) -> bool:
-        """Print what a run would make, and return True. If this returns False, the frame measures how long runs
-        take."""
+        """Print what a run would make, and return True; False leaves that to the frame, which times a step too."""
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
@@ -114,10 +115,6 @@ class AnyStudy(AnyOptions, ABC):
 
     def conclude(self, records: "Records") -> None:
         """Print the main results when the study has ended."""
-
-    def left_out(self, records: "Records") -> Mapping[str, str]:
-        """Return why parts of the plan were left out, by their names; the exit status is then 1."""
-        return {}
 
     def as_recorded(self) -> "AnyStudy":
         """Return the study as its folder and its page record it: without passwords and without the work of

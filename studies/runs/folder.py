@@ -25,7 +25,6 @@ from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.differences import describe_differences
 from menagerie.studies.runs.machine import processor
 from menagerie.studies.runs.passwords import without_passwords
@@ -97,26 +96,13 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     recorded = record["config"]
     before, now = recorded.get("scorers", {}), wanted.get("scorers", {})
     one_sided = {f"scorers.{flag}" for flag in before.keys() ^ now.keys()}
-    renamed = {"pretrained": config.pretrained} if same_weights(recorded, config) else {}
-    if others := describe_differences(recorded | renamed, config, ignored | one_sided):
+    if others := describe_differences(recorded, config, ignored | one_sided):
         if {path.name for path in out.iterdir()} <= {CONFIG, LOCK}:  # nothing was made yet
             file.unlink()
             return claim(out, config, ignored)
         raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
     if now.keys() - before.keys():
         write_record(file, record | {"config": recorded | {"scorers": now | before}}, indent=1)
-
-
-def same_weights(recorded: dict[str, Any], config: Any) -> bool:
-    """Whether a recorded configuration names the weights of `config` in another way: a file of weights without a tag
-    has the tag that such files get."""
-    before, now = recorded.get("pretrained"), getattr(config, "pretrained", "")
-    if not before or not now or before == now or recorded.get("architecture") != config.architecture:
-        return False
-    from menagerie.models.towers.preparation import towers_to_record as written  # imports torch, which few folders need
-
-    there = [written(TowerConfig(config.architecture, before, load=load)).pretrained for load in (True, False)]
-    return written(TowerConfig(config.architecture, now)).pretrained in there
 
 
 def command_line() -> str:

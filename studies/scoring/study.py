@@ -146,9 +146,6 @@ class ScoringStudy(AnyStudy):
             print(line)
         check_verdicts(records)
 
-    def left_out(self, records: "Records") -> dict[str, str]:
-        return left_out_pieces(records)
-
 
 def forget_left_out(out: Path) -> None:
     """Forget why pieces in a folder were left out, so that they are tried again."""

@@ -13,7 +13,7 @@ from menagerie.envs.core.validation import SHARE, Range, Several
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.sources.cut_outs import FEWEST, SYNTHETIC, VARIED, AnimalPhotographs
 
 Question = Literal["zero-shot", "fine-tuning", "worth", "factors"]
@@ -112,6 +112,7 @@ class TransferOptions(SplitStudy):
     """The options of the study, and the comparisons that the photographs allow."""
 
     plain_recipe: ClassVar[BindingRecipe] = BindingRecipe(test_pairs=TESTED_PAIRS)
+    decides: ClassVar[tuple[str, ...]] = ("split", "base")
 
     world: str = "pug"
     """Built-in world of the rendered animals."""
@@ -150,11 +151,6 @@ class TransferOptions(SplitStudy):
         default=None, repr=False, compare=False
     )
     """The photographs, and the worlds in the study's folder, once they are written."""
-
-    def check_given(self, preset: AnyStudy) -> None:
-        if self.base or self.split:
-            raise UserError("--recipe and --split can't be used, because this study has its own splits; leave them out")
-        super().check_given(preset)
 
     def check(self) -> None:
         choose("built-in world for --world, which has the same animals rendered,", self.world, WORLDS)

@@ -1,5 +1,6 @@
 """What a study knows of its plan while it runs: when it is asked, whether it may grow, which arm is impossible."""
 
+import sys
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from menagerie.studies import capacity
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.run import Running, run_study
 from menagerie.studies.frame.study import SplitStudy
+from tests.command import read_rows
 from tests.studies.browser import plain
 from tests.studies.stored import stored_run
 
@@ -60,6 +62,23 @@ def test_the_page_of_a_stopped_study_has_its_finished_run(tmp_path, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         run_study(Rising(**SMOKE), tmp_path)
     assert "1 of 2 runs are finished" in plain(tmp_path / "report.html")
+
+
+def test_without_altair_a_study_ends_with_its_results_and_the_command_of_its_page(tmp_path, monkeypatch, capsys):
+    for name in ("page", "draw", "figures", "charts", "curves"):
+        monkeypatch.delitem(sys.modules, f"menagerie.studies.frame.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.setattr(Running, "render", lambda self, arms: None)
+    monkeypatch.setattr("sys.argv", ["rising.py", "--seeds", "1"])
+    study = Rising(**SMOKE)
+    for steps in (10, 20):
+        stored_run(tmp_path, "clip", 0, {}, 0.9, name=study.at("clip", 0, steps=steps).id)
+    run_study(study, tmp_path)
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("no page, because altair isn't installed here")
+    assert last.endswith("python rising.py --seeds 1")
+    assert {row["steps"] for row in read_rows(tmp_path / "results.csv")} == {"10", "20"}
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_an_impossible_split_names_its_arm(tmp_path):

@@ -15,7 +15,7 @@ from menagerie.models.kept_states import load_kept_state, state_folder
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.frame.adaptive import InventedResults
+from menagerie.studies.frame.adaptive import InventedResults, all_arms
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.command import changeable_options
@@ -158,9 +158,9 @@ def test_kept_states_change_no_identity_and_no_folder(tmp_path):
     kept = replace(study, keep_states=(0, 60))
     assert [arm.id for arm in kept.plan(InventedResults())] == [arm.id for arm in study.plan(InventedResults())] != []
     assert "keep_states" in changeable_options(study)
-    check_states(kept)
+    check_states(kept, all_arms(kept))
     with pytest.raises(UserError, match="--keep-states 61: no run has so many steps; the longest has 60"):
-        check_states(replace(study, keep_states=(61, 0)))
+        check_states(replace(study, keep_states=(61, 0)), all_arms(study))
 
 
 def staged(jobs_in, folder):
