@@ -227,6 +227,9 @@ def check_files(study: SplitOptions, preset: SplitOptions) -> None:
     """Raise for options beside `--split` that would change nothing."""
     if not study.split:
         return
+    if study.varies_split:
+        kind = study.recipe_given.kind
+        raise UserError(f"--split can't be used, because this study varies it; give a --recipe of kind {kind}")
     names = {item.name for item in fields(study)} & {item.name for item in fields(study.recipe_given)} | {"resolution"}
     given = sorted(name for name in names if values_differ(study, preset, name))
     if given or study.base != preset.base:

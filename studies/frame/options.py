@@ -65,6 +65,8 @@ class SplitOptions(ModelOptions, StudyOptions):
     """The recipe of the study's splits. Options of the study replace its fields of the same names."""
     searched: ClassVar[frozenset[str]] = frozenset()
     """Fields of the recipe that the study searches over; a user's recipe doesn't decide them."""
+    varies_split: ClassVar[bool] = False
+    """Whether the study varies the split itself, so that no file can take its place."""
 
     world: Annotated[str, DATA, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""

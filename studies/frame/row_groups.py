@@ -3,7 +3,6 @@ own, and lines of configuration."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.generators.parsers.graph_source import GENERATOR, GRAPHS_AT, parser_digest
@@ -110,18 +109,10 @@ def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
     return rows
 
 
-class AblationRows(NamedTuple):
-    """The rows of a study."""
-
-    lines: Mapping[str, str]
-    """The options that each row changes, by the row's name."""
-    left_out: Mapping[str, str]
-    """For each row that was left out, why its parser can't run here."""
-
-
 @lru_cache(maxsize=4)  # opening a parser may take seconds
-def requested_rows(model: str, requested: tuple[str, ...]) -> AblationRows:
-    """Return the requested rows of a model, and why some are left out. Raise for an unknown row."""
+def requested_rows(model: str, requested: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the line of each requested row of a model, and why rows are left out whose parser can't run here. Raise
+    for an unknown row."""
     rows, left_out, spec = {}, {}, ablation_spec(model)
     for row, line in chosen_rows(spec, requested).items():
         try:
@@ -130,4 +121,4 @@ def requested_rows(model: str, requested: tuple[str, ...]) -> AblationRows:
             left_out[row] = str(error)
         else:
             rows[row] = line
-    return AblationRows(rows, left_out)
+    return rows, left_out

@@ -67,7 +67,7 @@ def test_accuracy_stands_along_the_number_of_objects(parts):
     drawn = draw_lines(part)
     panels = [axis for axis in drawn.figure.axes if axis.get_title()]
     titles = [" ".join(axis.get_title().split()) for axis in panels]
-    assert titles == ["training: one object", "training: up to 2 objects"]
+    assert titles == ["training: up to 1 objects", "training: up to 2 objects"]
     for axis in panels:
         (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
         assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
