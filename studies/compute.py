@@ -114,7 +114,11 @@ class Compute(HardestCells):
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         for split, model in product(self.names, self.subjects):
-            yield from self.course(known, split, model).arms
+            yield from self.planned(split, model, self.course(known, split, model))
+
+    def planned(self, split: str, model: Any, course: Course) -> Sequence[Arm]:
+        """Return the runs of a model on a split."""
+        return course.arms
 
     def course(self, known: KnownResults, split: str, model: Any) -> Course:
         """Return the runs of a model on a split so far, and the chosen setup: by successive halving with the first
@@ -141,7 +145,7 @@ class Compute(HardestCells):
 
     def alike(self, arm: Arm) -> Hashable:
         """Return a key that is the same for runs whose steps cost the same."""
-        return arm.cell.model, arm.labels["split"], self.setup_of(arm)
+        return (arm.cell.model, *(value for name, value in arm.labels.items() if name not in ("steps", "alpha")))
 
     def setup_of(self, arm: Arm) -> Setup:
         return Setup(*(arm.labels[name] for name in Setup._fields))
@@ -183,21 +187,16 @@ class Compute(HardestCells):
         """Return the course of each subject on each split."""
         return {key: self.course(records, *key) for key in product(self.names, self.subjects)}
 
-    def subject(self, arm: Arm) -> Any:
-        """Return what a course is of: the model of a run."""
-        return arm.cell.model
-
     def finished_budgets(self, records: Records, courses: Mapping[Key, Course]) -> Finished:
         """Return the runs with the setup that was chosen, for the budgets that all seeds have finished."""
-        found: dict[Key, dict[int, list[Arm]]] = {key: {} for key in courses}
-        for arm, _ in records.results:
-            key = arm.labels["split"], self.subject(arm)
-            if key in found and self.setup_of(arm) == courses[key].chosen:
-                found[key].setdefault(arm.labels["steps"], []).append(arm)
-        return {
-            key: {steps: arms for steps, arms in sorted(budgets.items()) if len(arms) == self.seeds}
-            for key, budgets in found.items()
-        }
+        done, found = {arm.id: arm for arm, _ in records.results}, {}
+        for key, course in courses.items():
+            budgets: dict[int, list[Arm]] = {}
+            for arm in self.planned(*key, course):
+                if arm.id in done and self.setup_of(arm) == course.chosen:
+                    budgets.setdefault(arm.labels["steps"], []).append(done[arm.id])
+            found[key] = {steps: arms for steps, arms in sorted(budgets.items()) if len(arms) == self.seeds}
+        return found
 
     def best_budget(self, records: Records, budgets: Mapping[int, Sequence[Arm]]) -> int:
         """Return the budget that is best on validation; of equal ones the smallest."""

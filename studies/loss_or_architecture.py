@@ -22,7 +22,7 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 what is finished.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -128,37 +128,30 @@ class LossOrArchitecture(Compute):
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan each combination on each split. A generative one is scored with priors too, once its weights exist."""
-        for split, kind in product(self.names, self.subjects):
-            course = self.course(known, split, kind)
-            for arm in {arm.id: arm for arm in (*course.arms, *self.equal_runs(split, kind, course.chosen))}.values():
-                yield arm
-                if kind.loss == "generative" and known.over(arm) and not known.has_diverged(arm):
-                    at = kind, self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
-                    yield from (combination_arm(self, split, *at, alpha) for alpha in self.alphas if alpha)
+        for arm in super().plan(known):
+            yield arm
+            if arm.labels["loss"] == "generative" and known.over(arm) and not known.has_diverged(arm):
+                at = arm.labels["split"], kind_of(arm), self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
+                yield from (combination_arm(self, *at, alpha) for alpha in self.alphas if alpha)
 
-    def equal_runs(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
-        """Return the runs in which a combination has as many operations as CLIP in `equal_operations` steps."""
-        steps = [steps_for(self, split, kind, setup, each) for each in self.equal_operations] if setup else []
-        return [self.run(split, kind, setup, seed, each) for each in filter(None, steps) for seed in range(self.seeds)]
+    def planned(self, split: str, model: Kind, course: Course) -> list[Arm]:
+        """Return the runs of a combination on a split: those of its course, and those in which it has as many
+        operations as CLIP in `equal_operations` steps."""
+        budgets = self.equal_operations if course.chosen else ()
+        steps = [its for each in budgets if (its := steps_for(self, split, model, course.chosen, each))]
+        equal = [self.run(split, model, course.chosen, seed, each) for each in steps for seed in range(self.seeds)]
+        return list({arm.id: arm for arm in (*course.arms, *equal)}.values())
 
     def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int) -> Arm:
         return combination_arm(self, split, model, setup, seed, steps)
 
-    def alike(self, arm: Arm) -> Hashable:
-        return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives")))
-
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         # Of the first seed, because counting takes seconds.
-        kind = Kind(*(arm.labels[name] for name in Kind._fields))
-        first = combination_arm(self, arm.labels["split"], kind, self.setup_of(arm), 0, arm.labels["steps"])
+        first = combination_arm(self, arm.labels["split"], kind_of(arm), self.setup_of(arm), 0, arm.labels["steps"])
         return super().measures(arm._replace(cell=first.cell), records)
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
-
-    def subject(self, arm: Arm) -> Kind | None:
-        """Return the combination of a run; None if a prior is subtracted, which isn't trained."""
-        return None if arm.labels["alpha"] else Kind(*(arm.labels[name] for name in Kind._fields))
 
     @property
     def levels(self) -> dict[str, tuple[str, str]]:
@@ -260,6 +253,10 @@ class LossOrArchitecture(Compute):
         if any(len(budgets) > 1 for budgets in whole.values()):
             best = (budgets[self.best_budget(records, budgets)] for budgets in whole.values())
             yield "each at its best budget", [arm for arms in best for arm in arms]
+
+
+def kind_of(arm: Arm) -> Kind:
+    return Kind(*(arm.labels[name] for name in Kind._fields))
 
 
 @cache
