@@ -158,16 +158,15 @@ class AblationStudy(HardestCells):
         ]
 
     @cached_property
-    def first(self) -> dict[int, Arm]:
-        """Map the index of each arm that only scores with other graphs to the arm that trains the same weights, if the
+    def first(self) -> dict[str, Arm]:
+        """Map the id of each arm that only scores with other graphs to the arm that trains the same weights, if the
         study has one."""
         by_id = {arm.id: arm for arm in self.arms}
-        others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
-        found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}
-        return {k: arm for k, arm in found.items() if arm}
+        scored = [arm for arm in self.arms if arm.cell.graphs.trained_with != arm.cell.graphs]
+        return {arm.id: by_id[its] for arm in scored if (its := arm.cell.trained_as.id) in by_id}
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
+        return (arm for arm in self.arms if arm.id not in self.first or known.over(self.first[arm.id]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
         return row_arm(self.grids[split], self.spec, self.lines[row], seed, {"split": split, "row": row})

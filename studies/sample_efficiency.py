@@ -33,7 +33,7 @@ from menagerie.envs.core.identity import seed_of
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis import pareto
 from menagerie.studies.frame.adaptive import raise_until_flat
-from menagerie.studies.frame.amounts import SHARE_STEP, AmountSearch, Setting
+from menagerie.studies.frame.amounts import AmountSearch, Setting
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
@@ -145,12 +145,9 @@ class Config(AmountSearch):
         return TrialResult(arms, values, attributes={"validation": runs.accuracy})
 
     def search(self, question: str, model: str) -> "Search":
-        """Return one of a model's two searches. Its first trials are the same for all models: the setting of the space
-        that is nearest to all data, which says whether the target can be reached, then random settings."""
+        """Return one of a model's two searches. Its first trials are the same for all models: the setting with the most
+        data, which says whether the target can be reached, then random settings."""
         from menagerie.studies.frame.search import Search, draw_by_constraint, draw_by_tpe
-
-        low, values = min(self.singles_shares), self.everything._asdict()
-        values |= {"singles_share": low + round((self.everything.singles_share - low) / SHARE_STEP) * SHARE_STEP}
 
         def sampler(number: int) -> "BaseSampler":
             seed = seed_of(self.sampler_seed, number)
@@ -162,7 +159,7 @@ class Config(AmountSearch):
             *(f"{self.study or 'sample_efficiency'} {question} {model}", self.space, self.trials, self.trials_at_once),
             directions=DIRECTIONS[question],
             sampler=sampler,
-            first=[values],
+            first=[self.everything._asdict()],
             settings={"question": question} | self.decisive(model),
         )
 

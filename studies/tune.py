@@ -32,7 +32,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.frame.adaptive import WHY
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import SEARCHED, cell_of, tuning_conditions
+from menagerie.studies.frame.cells import SEARCHED, tuning_conditions
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import model_size
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
@@ -180,12 +180,9 @@ class Tune(CaptionOptions, SearchStudy):
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
         scorers = self.scorers.replace_options(model, own_options(params))
         varied = replace(self, recipe=replace(self.recipe, **recipe), scorers=scorers, **places)
-        if not self.split:
-            return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
-        if data:
-            raise UserError(f"--split decides {min(data)}, which is searched; leave one of them out")
-        ((file, path),) = self.files.items()
-        return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
+        if self.split:
+            return varied.of_file(model, seed, *self.files, **data)
+        return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
 
     def trial_result(self, known: KnownResults, model: str, trial: "FrozenTrial") -> "TrialResult":
         """Return the result of a trial: accuracy on validation with one seed; pruned if its scorer is too large or

@@ -93,13 +93,15 @@ class AmountSearch(SearchStudy):
 
     @property
     def everything(self) -> Setting:
-        """The setting with the most data."""
-        return Setting(max(self.pairs), max(self.hard_negatives), self.views, statistics.mean(self.singles_shares))
+        """The setting of the space with the most data, and about the mean share of single objects."""
+        low, middle = min(self.singles_shares), statistics.mean(self.singles_shares)
+        share = low + round((middle - low) / SHARE_STEP) * SHARE_STEP
+        return Setting(max(self.pairs), max(self.hard_negatives), self.views, share)
 
     @property
     def least(self) -> Setting:
         """The setting with the least data."""
-        return Setting(min(self.pairs), min(self.hard_negatives), 1, statistics.mean(self.singles_shares))
+        return self.everything._replace(pairs=min(self.pairs), hard_negatives=min(self.hard_negatives), singles_views=1)
 
     @property
     def equal_steps(self) -> int:
