@@ -10,7 +10,7 @@ two to six. The false caption has the same words, with the textures of two anima
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Literal
@@ -74,52 +74,34 @@ class Capacity(SplitStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield how many objects each model binds, accuracy by number of objects and of mentioned ones, by hidden
-        objects and by shared features, and all tasks."""
-        tests = {f"seen_{n}": f"{n} objects" for n in self.test_objects}
-        shared = {f"triplets_{t}": f"{t} triplets" for t in self.triplets}
-        shown = {
-            as_column(objects): f"training: {'one object' if objects[-1] == 1 else f'up to {objects[-1]} objects'}"
-            for objects in self.trained
-        }
-        names = {model: model_title(model) for model in records.labels("model")}
-        words = {"subset": tests | shared, "objects": shown, "model": names}
-        swaps = records.where(task="swap", subset=tuple(tests))
-        yield from self.answer(swaps)
-        yield Lines(
-            "capacity",
-            swaps,
-            x="subset",
-            along="objects in the image",
-            panels=("objects",),
-            level=self.enough,
-            words=words | {"subset": {f"seen_{n}": str(n) for n in self.test_objects}},
-            says=SAYS,
-        )
-        yield Table("swaps", swaps, ("objects", "model"), intervals=True, words=words, says="The same as a table.")
-        yield Heading("By what captions mention", MENTIONING)
-        tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tuple(tests))
-        yield Table("mentioned", tasks, ("objects", "subset", "model"), ("task",), intervals=True, words=words)
-        if self.layout != "apart":
-            yield from self.occlusion_parts(swaps, words)
-        if shared:
-            yield Heading("Objects that share features", SHARED)
-            found = records.where(task="swap", subset=tuple(shared))
-            yield Table("triplets", found, ("objects", "model"), intervals=True, words=words)
-        yield Heading("All tasks")
-        for test, name in tests.items():
-            yield Table(
-                f"tasks-{test}", records.where(subset=test), ("objects", "model"), ("task",), words=words, says=name
-            )
-
-    def occlusion_parts(self, swaps: Records, words: Mapping[str, Mapping[str, str]]) -> Iterator[Part]:
-        """Yield a figure and a table of accuracy by the hidden share of the exchanged objects."""
+        objects and by shared features."""
         from menagerie.studies.analysis.hidden import BINS, hidden_bins
 
-        yield Heading("Objects that others hide", HIDDEN)
-        found = swaps.regroup(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
-        words = words | {"subset": {}}
-        yield Lines("hidden", found, x="subset", panels=("objects",), level=self.enough, words=words)
-        yield Table("hidden-table", found, ("objects", "model"), intervals=True, words=words)
+        tests, shared = tuple(f"seen_{n}" for n in self.test_objects), tuple(f"triplets_{t}" for t in self.triplets)
+        words: dict[str, dict[Any, str]] = {
+            "subset": {f"seen_{n}": f"{n} objects" for n in self.test_objects},
+            "objects": {as_column(shown): f"training: up to {shown[-1]} objects" for shown in self.trained},
+            "model": {model: model_title(model) for model in records.labels("model")},
+        }
+        look: dict[str, Any] = {"x": "subset", "panels": ("objects",), "level": self.enough, "words": words}
+        rows, numbers = ("objects", "model"), {"intervals": True, "words": words}
+        swaps = records.where(task="swap", subset=tests)
+        yield from self.answer(swaps)
+        yield Lines("capacity", swaps, along="objects in the image", says=SAYS, **look)
+        yield Table("swaps", swaps, rows, says="The same as a table.", **numbers)
+        yield Heading("By what captions mention", MENTIONING)
+        tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tests)
+        yield Table("mentioned", tasks, ("objects", "subset", "model"), ("task",), **numbers)
+        if self.layout != "apart":
+            yield Heading("Objects that others hide", HIDDEN)
+            found = swaps.regroup(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
+            yield Lines("hidden", found, **look)
+            yield Table("hidden-table", found, rows, **numbers)
+        if shared:
+            yield Heading("Objects that share features", SHARED)
+            yield Table("triplets", records.where(task="swap", subset=shared), rows, **numbers)
+        yield Heading("All tasks")
+        yield Table("tasks", records.where(subset=tests), (*rows, "subset"), ("task",), words=words)
 
     def answer(self, swaps: Records) -> Iterator[Part]:
         """Yield a sentence for each model: how many objects it binds after training on the most objects."""
@@ -128,9 +110,8 @@ class Capacity(SplitStudy):
             rising = [(n, found[key]) for n in sorted(self.test_objects) if (key := (model, f"seen_{n}")) in found]
             bound = len([*takewhile(lambda its: its[1].value >= self.enough, rising)])
             says = f"binds up to {rising[bound - 1][0]} objects" if bound else "doesn't bind even two objects"
-            numbers = ", ".join(f"{n}: {its}" for n, its in rising)
             trained = f"Trained on up to {max(self.most)} objects, {model_title(model)} {says}"
-            yield Sentence(f"{trained} ({self.enough:.0%} right). Accuracy (%, chance 50) by number: {numbers}.")
+            yield Sentence(f"{trained} ({self.enough:.0%} of swaps right; chance is 50 %).")
 
 
 def model_title(model: str) -> str:
@@ -140,16 +121,13 @@ def model_title(model: str) -> str:
 
 IMPROVED = "oc-clip, improved"
 CHANGES: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results.md
-SAYS = """Accuracy (%) on swaps by the number of objects in an image. Captions mention at most as many objects as
-training scenes show. The panels differ in how many objects these show; the number of training images is the same.
-Dashed: the accuracy from which on a model counts as binding. Dotted: chance."""
-MENTIONING = """Images are the same, and so are the two textures that the false caption exchanges. Captions mention only
-these two objects (two mentioned), at most as many objects as training captions (swap), or all objects of the image
-(swap all). A column without a number has the same captions as another one. Chance is 50 %."""
-HIDDEN = """Accuracy (%) on swaps by the hidden share of the more hidden one of the two exchanged objects, over images
-with any number of objects; chance is 50 %."""
-SHARED = """Scenes of four objects. In a triplet one object has the animal of a second and the texture of a third, so
-that no single feature distinguishes it from the others. Accuracy (%) on swaps; chance is 50."""
+SAYS = """Accuracy (%) on swaps by the number of objects in an image; a panel for each largest number in training.
+Dashed: from there on a model counts as binding. Dotted: chance."""
+MENTIONING = """Of the same images. Captions mention the two objects whose textures the false caption exchanges (two
+mentioned), at most as many objects as in training (swap), or all (swap all)."""
+HIDDEN = "Accuracy (%) on swaps by the hidden share of the more hidden one of the two exchanged objects; chance is 50."
+SHARED = """Scenes of four objects. In a triplet one has the animal of a second and the texture of a third, so that no
+single feature distinguishes it. Accuracy (%) on swaps; chance is 50."""
 
 FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
 PRESETS = {

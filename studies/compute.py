@@ -23,34 +23,27 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import tyro
-
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
 from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Range, Several
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.frame.adaptive import Course, raise_until_flat, successive_halving
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import UNKNOWN, cost_in_labels, run_cost
 from menagerie.studies.frame.grids import Grid
+from menagerie.studies.frame.hardest import HardestCells
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence, Table
+from menagerie.studies.frame.parts import Curves, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.command_line import only_models, scorer_options
-from menagerie.studies.runs.data import FRACTIONS
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
-
-GRIDS: Mapping[str, Mapping[str, Grid]] = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
 
 
 class Setup(NamedTuple):
@@ -60,9 +53,6 @@ class Setup(NamedTuple):
     batch: int
     learning_rate: float
 
-    def __str__(self) -> str:
-        return f"{self.architecture}, batch {self.batch}, rate {self.learning_rate:g}"
-
 
 Key = tuple[str, Any]
 """A split and a model."""
@@ -71,17 +61,15 @@ Finished = Mapping[Key, Mapping[int, Sequence[Arm]]]
 
 
 @dataclass(frozen=True)
-class Compute(Study):
+class Compute(HardestCells):
     """Accuracy against compute"""
 
     models: tuple[str, ...] = ("clip", "negclip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
-    splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
-    """Grids whose hardest cell is trained on: binding, spatial; --recipe takes their place."""
+    splits: Annotated[tuple[str, ...], DATA, FIRST, Several(least=1)] = ("binding", "spatial")
+    """Grids whose hardest cell is trained: binding, spatial. A recipe of yours takes their place."""
     cell: Annotated[str, DATA, FIRST] = "breadth"
     """Preset of binding_grid.py and spatial_grid.py whose hardest cell is trained: its world, resolution and pairs."""
-    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
-    """The recipe that `--recipe` names."""
     budgets: Annotated[Axis[int], STEPS] = (500, 1000, 2000, 4000, 6000)
     """Numbers of optimiser steps, rising; each ends with a finished model."""
     patience: Annotated[int, WHAT, FIRST, GROWS, RUNS] = 2
@@ -115,20 +103,22 @@ class Compute(Study):
     singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
     """Number of first steps that show single animals only, the same in all budgets."""
 
-    def with_recipe(self, recipe: SplitRecipe) -> "Compute":
-        return replace(self, base=recipe)
-
     @property
-    def names(self) -> tuple[str, ...]:
-        return ("own",) if self.base else self.splits
+    def subjects(self) -> Sequence[Any]:
+        """What courses are of: the models."""
+        return self.models
 
     @property
     def setups(self) -> list[Setup]:
         return [Setup(*values) for values in product(self.architectures, self.batches, self.learning_rates)]
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        for split, model in product(self.names, self.models):
-            yield from self.course(known, split, model).arms
+        for split, model in product(self.names, self.subjects):
+            yield from self.planned(split, model, self.course(known, split, model))
+
+    def planned(self, split: str, model: Any, course: Course) -> Sequence[Arm]:
+        """Return the runs of a model on a split."""
+        return course.arms
 
     def course(self, known: KnownResults, split: str, model: Any) -> Course:
         """Return the runs of a model on a split so far, and the chosen setup: by successive halving with the first
@@ -155,7 +145,7 @@ class Compute(Study):
 
     def alike(self, arm: Arm) -> Hashable:
         """Return a key that is the same for runs whose steps cost the same."""
-        return arm.cell.model, arm.labels["split"], self.setup_of(arm)
+        return (arm.cell.model, *(value for name, value in arm.labels.items() if name not in ("steps", "alpha")))
 
     def setup_of(self, arm: Arm) -> Setup:
         return Setup(*(arm.labels[name] for name in Setup._fields))
@@ -173,8 +163,6 @@ class Compute(Study):
     def check(self) -> None:
         """Raise for values out of range, for budgets that aren't in rising order, and for splits without pairs for
         validation or tests."""
-        if not self.splits:
-            raise UserError("--splits needs binding, spatial or both")
         if 0 in self.learning_rates:
             raise UserError(f"--learning-rates needs values above 0, got {self.learning_rates}")
         first = self.budgets[0]
@@ -184,9 +172,8 @@ class Compute(Study):
             raise UserError(f"--decay is a share of the steps between 0 and 1, got {self.decay:g}")
         if max(self.singles_steps, self.warmup) >= first - round(self.decay * first):
             raise UserError(
-                f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the learning rate of "
-                f"the "
-                f"smallest of --budgets, {first}, decays"
+                f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the learning rate "
+                f"of the smallest of --budgets, {first}, decays"
             )
         for split, name in product(self.names, ("validation", "test_pairs")):
             if not getattr(split_of(self, split, 0), name):
@@ -197,24 +184,19 @@ class Compute(Study):
         return run_cost(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
     def courses(self, records: Records) -> dict[Key, Course]:
-        """Return the course of each model on each split."""
-        return {(split, model): self.course(records, split, model) for split, model in product(self.names, self.models)}
-
-    def subject(self, arm: Arm) -> Any:
-        """Return what a course is of: the model of a run."""
-        return arm.cell.model
+        """Return the course of each subject on each split."""
+        return {key: self.course(records, *key) for key in product(self.names, self.subjects)}
 
     def finished_budgets(self, records: Records, courses: Mapping[Key, Course]) -> Finished:
         """Return the runs with the setup that was chosen, for the budgets that all seeds have finished."""
-        found: dict[Key, dict[int, list[Arm]]] = {key: {} for key in courses}
-        for arm, _ in records.results:
-            key = arm.labels["split"], self.subject(arm)
-            if key in found and self.setup_of(arm) == courses[key].chosen:
-                found[key].setdefault(arm.labels["steps"], []).append(arm)
-        return {
-            key: {steps: arms for steps, arms in sorted(budgets.items()) if len(arms) == self.seeds}
-            for key, budgets in found.items()
-        }
+        done, found = {arm.id: arm for arm, _ in records.results}, {}
+        for key, course in courses.items():
+            budgets: dict[int, list[Arm]] = {}
+            for arm in self.planned(*key, course):
+                if arm.id in done and self.setup_of(arm) == course.chosen:
+                    budgets.setdefault(arm.labels["steps"], []).append(done[arm.id])
+            found[key] = {steps: arms for steps, arms in sorted(budgets.items()) if len(arms) == self.seeds}
+        return found
 
     def best_budget(self, records: Records, budgets: Mapping[int, Sequence[Arm]]) -> int:
         """Return the budget that is best on validation; of equal ones the smallest."""
@@ -227,60 +209,43 @@ class Compute(Study):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield each model at its best budget, accuracy by cost, and what was chosen from."""
-        from menagerie.studies.analysis.words import one_line
-
         courses = self.courses(records)
         whole = {key: its for key, its in self.finished_budgets(records, courses).items() if its}
         if not whole:
             yield Paragraph("No model has finished its first budget with all seeds yet.")
         best = {key: budgets[self.best_budget(records, budgets)] for key, budgets in whole.items()}
-        every = [arm for budgets in whole.values() for arms in budgets.values() for arm in arms]
-        curves, chosen = runs_of(every, records), runs_of([arm for arms in best.values() for arm in arms], records)
+        every = runs_of((arm for budgets in whole.values() for arms in budgets.values() for arm in arms), records)
         rows = list(self.best_rows(records, courses, best))
-        for split, model, steps, _, level, above, outcome, _ in rows if best else ():
-            where = f"{split} split: {model} is right in {level} % of what is unseen, after the {steps} steps that"
-            yield Sentence(
-                f"{where} validation chose; points above {title_of(self.models[0])}: {above}. Outcome: {outcome}."
-            )
-        yield Rows("best", BEST, rows, says=f"The budget that is best on validation. Bar: {self.bar:.0%}.")
-        yield Facts(OUTCOMES)
-        yield from self.cost_figures(curves.with_labels(cost_labels), chosen) if every else ()
-        yield Table("chosen", chosen.where(task="swap"), ("split", "model"), says="Each model at its best budget.")
-        costs = {(*key, steps): cost_in_labels(arms[0]) for key, its in whole.items() for steps, arms in its.items()}
-        beside = {name: {key: its.texts[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
-        every_budget = curves.where(**self.unseen())
-        yield Table("compute", every_budget, ("split", "model", "steps"), ("task",), intervals=True, beside=beside)
-        yield Heading("What was chosen from", one_line(CHOSEN_FROM))
+        yield Sentence(f"On what is unseen: {'; '.join(f'{row[1]} ({row[0]} split): {row[6]}' for row in rows)}.")
+        says = f"The budget that is best on validation; points above {title_of(self.models[0])}. Bar: {self.bar:.0%}."
+        yield Rows("best", BEST, rows, says=f"{says} {OUTCOMES}")
+        if whole:
+            chosen, curves = runs_of((arm for arms in best.values() for arm in arms), records), every_cost(every)
+            look: dict[str, Any] = {"x": "steps", "at": FLOPS, "log": True, "large": chosen}
+            unseen = curves.where(**self.unseen())
+            yield Lines("operations", unseen, panels=("split",), level=self.bar, says=BY_COST, **look)
+            says = "Validation, by which all is chosen, and every test."
+            yield Lines("tests", curves.where(task="swap"), panels=("split", "subset"), says=says, **look)
+            costs = {(*key, n): cost_in_labels(its[n][0]).texts for key, its in whole.items() for n in its}
+            beside = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
+            yield Table("compute", unseen, ("split", "model", "steps"), ("task",), intervals=True, beside=beside)
         first = records.where(subset="validation", task="swap", seed=min(records.labels("seed")))
-        yield Table("choices", first, ("split", "model", *Setup._fields), ("steps",), says="Validation (%).")
-        yield Heading("How they trained", one_line(RISING))
-        longest = runs_of([arm for budgets in whole.values() for arm in budgets[max(budgets)]], records)
-        yield Curves("training", longest, ("split",), says="The runs of each model's largest budget.")
+        yield Table("choices", first, ("split", "model", *Setup._fields), ("steps",), says=CHOSEN_FROM)
+        longest = runs_of((arm for budgets in whole.values() for arm in budgets[max(budgets)]), records)
+        yield Curves("training", longest, ("split",), says=RISING)
 
     def best_rows(
         self, records: Records, courses: Mapping[Key, Course], best: Mapping[Key, Sequence[Arm]]
     ) -> Iterator[tuple[str, ...]]:
         """Yield a row for each model: its budget that is best on validation, accuracy there, and what that says."""
-        unseen = runs_of([arm for arms in best.values() for arm in arms], records).where(**self.unseen())
+        unseen = runs_of((arm for arms in best.values() for arm in arms), records).where(**self.unseen())
         levels = unseen.estimates(("split", "model")) if best else {}
         gaps = unseen.estimates(("split", "model"), {"model": self.models[0]}) if best else {}
         for (split, model), course in courses.items():
             level, arms, outlook = levels.get((split, model)), best.get((split, model), ()), course.outlook(self.rise)
-            numbers = [*(str(arm.labels["steps"]) for arm in arms[:1]), f"{100 * (records.mean(arms) or 0):.1f}"]
-            said = numbers if arms else [UNKNOWN, UNKNOWN]
-            above = str(gaps.get((split, model), UNKNOWN))
-            outcome = budget_outcome(level, outlook, self.bar)
-            yield split, title_of(model), *said, str(level or UNKNOWN), above, outcome, STATES[outlook]
-
-    def cost_figures(self, curves: Records, chosen: Records) -> Iterator[Part]:
-        """Yield accuracy on what is unseen by operations, images and processor time, and on all tests."""
-        look: dict[str, Any] = {"x": "steps", "log": True, "large": chosen}
-        for name, at in (("operations", FLOPS), ("images", IMAGES), ("cpu_seconds", SECONDS)):
-            timed = curves.where(lambda arm, at=at: not isnan(arm.labels[at]), **self.unseen())
-            if timed.arms:
-                yield Lines(name, timed, at=at, panels=("split",), level=self.bar, says=BY_COST.format(at), **look)
-        says = "Validation, by which all is chosen, and every test."
-        yield Lines("tests", curves.where(task="swap"), at=FLOPS, says=says, panels=("split", "subset"), **look)
+            said = (str(arms[0].labels["steps"]), f"{100 * (records.mean(arms) or 0):.1f}") if arms else (UNKNOWN,) * 2
+            above, outcome = str(gaps.get((split, model), UNKNOWN)), budget_outcome(level, outlook, self.bar)
+            yield split, title_of(model), *said, str(level or UNKNOWN), above, outcome, outlook
 
 
 def runs_of(arms: Iterable[Arm], records: Records) -> Records:
@@ -289,15 +254,13 @@ def runs_of(arms: Iterable[Arm], records: Records) -> Records:
     return records.where(lambda arm: arm.id in ids)
 
 
-def cost_labels(arm: Arm, records: Records) -> dict[str, Any]:
-    """Return a run's costs as labels, along which figures place it."""
-    cost = cost_in_labels(arm)
-    return {FLOPS: cost.flops / 1e12, IMAGES: cost.images / 1000, SECONDS: cost.cpu_seconds}
+def every_cost(records: Records) -> Records:
+    """Return the records with each run's operations as a label, along which figures place it."""
+    return records.with_labels(lambda arm, _: {FLOPS: cost_in_labels(arm).flops / 1e12})
 
 
 def budget_outcome(level: "Estimate | None", outlook: str, bar: float) -> str:
-    """Return the key of `OUTCOMES` for a model's accuracy on what is unseen, and what its course says of larger
-    budgets (`Course.outlook`)."""
+    """Return what a model's accuracy on what is unseen, and its course (`Course.outlook`), say of whether it binds."""
     if level is None:
         return UNKNOWN
     if level.conclusive and level.low >= bar:
@@ -310,59 +273,34 @@ def budget_outcome(level: "Estimate | None", outlook: str, bar: float) -> str:
 @cache
 def hardest_grid(study: Compute, split: str) -> Grid:
     """Return the grid of a split, reduced to its hardest cell or to the user's recipe."""
-    kind = ("spatial" if study.base.relational else "binding") if study.base else choose("split", split, GRIDS)
-    preset = GRIDS[kind][choose("preset of the grids", study.cell, GRIDS[kind])]
-    if study.base:
-        preset = preset.with_recipe(study.base)
-    else:
-        preset = replace(preset, pairs=(min(preset.pairs),), hard_negatives=(0.0,))
-    alike = {name: getattr(study, name) for name in ("store", "device", "threads", "models")}
-    return replace(preset, **alike, tuned="", scorers=only_models(study.scorers, study.models))
+    return replace(study.hardest(split), tuned="", scorers=only_models(study.scorers, study.models))
 
 
 def split_of(study: Compute, split: str, seed: int) -> SplitRecipe:
     grid = hardest_grid(study, split)
-    return grid.split_of(seed, **hardest_place(grid))
-
-
-def hardest_place(grid: Grid) -> dict[str, float]:
-    return {name: getattr(grid, name)[0] for name in FRACTIONS}
+    return grid.split_of(seed, **grid.places[0])
 
 
 @cache
 def budget_arm(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
     grid = hardest_grid(study, split)
     varied = replace(grid, architecture=setup.architecture, recipe=study.recipe_of(setup, steps))
-    return varied.at(model, seed, **hardest_place(grid))._replace(
-        labels={"split": split, **setup._asdict(), "steps": steps}
-    )
+    labels = {"split": split, **setup._asdict(), "steps": steps}
+    return varied.at(model, seed, **grid.places[0])._replace(labels=labels)
 
 
-FLOPS, IMAGES, SECONDS = "operations of training (TFLOP)", "images seen (thousands)", "CPU-seconds of training"
+FLOPS = "operations of training (TFLOP)"
 COSTS = ("images", "TFLOP", "CPU-seconds")
 BEST = ("split", "model", "steps", "validation (%)", "unseen (%)", "above the first", "outcome", "budgets")
-OUTCOMES = {
-    "binds": "its interval lies at or above the bar",
-    "does not bind": "its interval lies below the bar, and validation stopped rising before the largest budget",
-    "not yet": "its interval lies below the bar, and validation still rose with the largest budget: more may help",
-    "at chance": "its interval lies below the bar, and validation left chance with no budget: more may help",
-    "open": "its interval lies below the bar so far: budgets remain to be trained, or are too few to say if more help",
-    "undecided": "the bar lies within its interval, or there are too few seeds or pairs for an interval",
-    UNKNOWN: "no budget is finished with all seeds yet",
-}
-STATES = {
-    "choosing": "choices are being halved",
-    "waiting": "budgets remain to be trained",
-    "stopped": "validation stopped rising",
-} | dict.fromkeys(("at chance", "rising", "flat"), "trained up to the largest budget")
-BY_COST = """Accuracy on swaps of what is unseen, by {}. Larger: the budget that is best on validation. Dashed: the bar,
-from which on a model counts as binding. Dotted: chance."""
-RISING = """A model gets larger budgets until `--patience` in a row raise validation by no more than `--rise`, in the
-mean over seeds. One that hasn't left chance goes on, because its rise may still begin. A longer run continues from
-where the budget before it began to decay (`--decay`). Costs are those of a separate run of that many steps."""
-CHOSEN_FROM = """Validation of each choice with the first seed, by steps; without a number: not trained so far, or the
-loss was not a number. After each budget the better half goes on, until one is left, which is trained with all seeds.
-All choices take equally many steps, so larger towers and batches get more compute, not less."""
+OUTCOMES = """Binds: the interval lies at or above the bar. Below it: does not bind, if validation stopped rising; not
+yet, if it still rose with the largest budget; at chance, if it left chance with none; else open. Undecided: the bar
+lies within the interval, or there is none."""
+BY_COST = """Accuracy on swaps of what is unseen, by operations. Larger: the budget that is best on validation. Dashed:
+the bar. Dotted: chance."""
+RISING = """The largest budget of each model. Budgets rise until `--patience` in a row raise validation by no more than
+`--rise`, in the mean over seeds; a model that hasn't left chance goes on."""
+CHOSEN_FROM = """Validation (%) of each choice with the first seed, by steps. After each budget the better half goes on,
+until one is left, which is trained with all seeds."""
 
 PRESETS: dict[str, Compute] = {
     "smoke": Compute(

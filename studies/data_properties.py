@@ -21,22 +21,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
+from menagerie.envs.core.validation import SCENES, SHARE, Range, Several, option
 from menagerie.envs.layouts import MOST
 from menagerie.generators.captions.spec import expected_binding_share
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import (
-    Verdict,
-    claims_section,
-    make_verdict,
-    outcomes_sentence,
-    points_above,
-)
+from menagerie.studies.frame.claims import Verdict, claim_parts, make_verdict, points_above
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.contrasts import Effect, Signs, contrasts, design, effect_parts, sign_of_effect
+from menagerie.studies.frame.contrasts import Effect, Signs, clear_effects, contrasts, design, effect_parts
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -87,7 +81,6 @@ class DataProperties(SplitStudy):
     plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe(objects=(1, 2), test_objects=(2,))
     decides: ClassVar[tuple[str, ...]] = ("split",)
     searched: ClassVar[frozenset[str]] = frozenset(OPTIONS)
-
     models: tuple[str, ...] = ("clip",)
     """Scorers by name, or FILE.py:Class of your own."""
     factors: Annotated[tuple[str, ...], WHAT, FIRST, Several(1)] = tuple(OPTIONS)
@@ -133,7 +126,7 @@ class DataProperties(SplitStudy):
             choose("factor", name, OPTIONS)
             given = getattr(self, OPTIONS[name])
             if len(given) != 2 or given[0] > given[1]:
-                raise UserError(f"{levels_flag(name)} must be two rising levels of {name}, got {given}")
+                raise UserError(f"{option(OPTIONS[name])} must be two rising levels of {name}, got {given}")
         if 0 in (*self.attributes, *self.mentioned) or 1 in self.salient:
             raise UserError(
                 "with --attributes 0, --mentioned 0 or --salient 1 no training caption mentions two objects with "
@@ -166,40 +159,29 @@ class DataProperties(SplitStudy):
         return images // batch
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield accuracy and clear effects of each model, all effects, the claims of the paper, and all runs."""
-        from menagerie.studies.analysis.words import one_line
-
+        """Yield the clear effects of each model, the claims of the paper, all effects, and all runs."""
         seen = records.where(subset=TEST)
         found = contrasts(seen.where(task=("swap", *RECOGNITION)), self.levels, ("model", "task"))
         verdicts: list[Verdict] = []
         for model in records.labels("model"):
-            its = seen.where(model=model)
-            yield from self.answer(its.where(task="swap"), found.get((model, "swap"), {}))
-            verdicts += self.verdicts(its, found.get((model, "swap"), {}), title_of(model))
-        yield from effect_parts("effects", found, ("model", "task"), self.effect_in_words, one_line(SAYS))
-        if verdicts:
-            yield Sentence(outcomes_sentence(verdicts))
-        yield from claims_section(verdicts, "points", one_line(CLAIMS).format(f"{self.enough:.0%}"))
-        yield Heading("All runs", one_line(RUNS))
+            its = found.get((model, "swap"), {})
+            yield Sentence(f"{title_of(model)}, swaps: {clear_effects(its, self.effect_in_words)}.")
+            verdicts += self.verdicts(seen.where(model=model), its, title_of(model))
+        yield from claim_parts(verdicts, CLAIMS.format(f"{self.enough:.0%}"))
+        yield from effect_parts("effects", found, ("model", "task"), self.effect_in_words, SAYS)
+        yield Heading("All runs", RUNS)
         swaps, by = seen.where(task="swap"), ("model", *FACTORS)
-        yield Table("arms", swaps, by, intervals=True, words=objects_in_words(swaps), beside=run_columns(swaps))
+        words = {"objects": {text: f"up to {text.rpartition('+')[2]}" for text in swaps.labels("objects")}}
+        recipes = {tuple(arm.place[name] for name in by): vars(arm.cell.data.recipe) for arm in swaps.arms}
+        shares = {key: f"{100 * expected_binding_share(recipe):.0f}" for key, recipe in recipes.items()}
+        look: dict[str, Any] = {"intervals": True, "words": words, "beside": {"captions that bind (%)": shares}}
+        yield Table("arms", swaps, by, **look)
 
     def effect_in_words(self, effect: Effect) -> str:
         """Return an effect in words, a main effect with its levels: "batch size 32 → 128"."""
         names = " × ".join(FACTORS[name][0] for name in effect)
-        sides = " → ".join(level_in_words(effect[0], value) for value in self.levels[effect[0]])
-        return names if len(effect) > 1 else f"{names} {sides}"
-
-    def answer(self, swaps: Records, found: "Mapping[Effect, Estimate]") -> Iterator[Part]:
-        """Yield a sentence on a model: its accuracy, with complete captions too, and the effects with a clear sign."""
-        complete = swaps.where(**COMPLETE).estimates(("model",))
-        for (model,), its in swaps.estimates(("model",)).items():
-            text = f"{title_of(model)} gets {its} % of swaps right over all runs (chance is 50)"
-            text += "".join(f", {one} % with complete captions" for one in complete.values())
-            chance = any(sign_of_effect(points_above(one, 0.5)) != 1 for one in complete.values())
-            text += ". That isn't above chance, so effects say little" if chance else ""
-            clear = [f"{self.effect_in_words(effect)} {one}" for effect, one in found.items() if sign_of_effect(one)]
-            yield Sentence(f"{text}. Clear effects in points: {', '.join(clear) or 'none'}.")
+        levels = [max(its) if isinstance(its, tuple) else its for its in self.levels[effect[0]]]
+        return names if len(effect) > 1 else f"{names} {' → '.join(map(FACTORS[effect[0]][1].format, levels))}"
 
     def verdicts(self, seen: Records, found: "Mapping[Effect, Estimate]", model: str) -> Iterator[Verdict]:
         """Yield verdicts on the paper's claims, for the runs of a model."""
@@ -230,39 +212,6 @@ class DataProperties(SplitStudy):
         return found
 
 
-def level_in_words(name: str, value: Any) -> str:
-    """Return a level of a factor in words."""
-    return FACTORS[name][1].format(max(value) if isinstance(value, tuple) else value)
-
-
-def objects_in_words(records: Records) -> dict[str, dict[Any, str]]:
-    return {"objects": {text: f"up to {text.rpartition('+')[2]}" for text in records.labels("objects")}}
-
-
-def run_columns(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
-    """Return further columns of the table of runs, by the labels of its rows."""
-    columns: dict[str, dict[tuple[Any, ...], str]] = {}
-    for arm, result in records.results:
-        shown, key = result["images_seen"], tuple(arm.place[name] for name in ("model", *FACTORS))
-        if hasattr(arm.cell, "data"):  # one that is read back has no recipe
-            columns.setdefault("captions that bind (%)", {})[key] = (
-                f"{100 * expected_binding_share(vars(arm.cell.data.recipe)):.0f}"
-            )
-        numbers = {
-            "training images": result["train_images"],
-            "steps": shown // arm.place["batch"],
-            "images seen": shown,
-        }
-        for name, number in numbers.items():
-            columns.setdefault(name, {})[key] = str(number)
-    return columns
-
-
-def levels_flag(factor: str) -> str:
-    """Return the command-line option of a factor's levels."""
-    return f"--{OPTIONS[factor].replace('_', '-')}"
-
-
 def numbers_up_to(most: int) -> tuple[int, ...]:
     """Return the numbers of objects in images of up to `most` objects."""
     return tuple(range(1, most + 1))
@@ -276,20 +225,10 @@ def design_arm(study: DataProperties, model: str, seed: int, signs: Signs) -> Ar
     return study.at(model, seed, **place, **training)._replace(labels=place)
 
 
-SAYS = """Effect of each factor on accuracy in percentage points: accuracy at its second level minus that at its first,
-averaged over the levels of all other factors. Of two factors: half of the difference between the effects of the one at
-the second and at the first level of the other. Grey: the interval includes 0, or there is none; of twenty effects that
-are 0, one is expected to have a 95 % interval without 0. A swap compares a caption of the two objects in an image with
-the same caption with their textures exchanged; replace: the false caption names an animal, or a texture, that the image
-doesn't show, which needs no binding. Chance is 50 %. Only seeds whose runs are all finished count. Captions of only the
-salient object also mention fewer objects, and with a bigger batch as many steps see more images (`--held images` shows
-equally many). With five factors or more half of the combinations are run: interactions of three factors are taken to
-be 0."""
-CLAIMS = """Of Gurung, Hoffmann and Brox (GCPR 2025, arXiv 2507.07985) on CLIP, by its abstract and the caption of its
-first figure. They also name the number of objects in an image, but state no direction; too many attributes can't be
-tested, because an object has one texture here. Claims on reliable binding are judged by whether accuracy on swaps is
-{0}: of the runs with a big batch or hard negatives and without complete captions, and of those with complete captions.
-Such a claim is undecided if its runs are below {0} and don't recognise animals and textures either."""
+SAYS = """Effect of each factor on accuracy in percentage points: its second level minus its first, averaged over the
+levels of all other factors; of two factors half of the change of one's effect with the other. Grey: undecided."""
+CLAIMS = """Of Gurung, Hoffmann and Brox (GCPR 2025) on CLIP. Binding is reliable where {0} of swaps are
+right; such a claim is undecided if its runs are below {0} and don't recognise animals and textures either."""
 RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two objects or more, the expected share
 of captions that mention two objects with their textures. Only these say which texture belongs to which object."""
 

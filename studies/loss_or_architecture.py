@@ -22,7 +22,7 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 what is finished.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -34,24 +34,23 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.studies.compute import (
+    BY_COST,
     FLOPS,
-    STATES,
     Compute,
     Finished,
     Key,
     Setup,
-    cost_labels,
+    every_cost,
     hardest_grid,
-    hardest_place,
     runs_of,
 )
 from menagerie.studies.frame.adaptive import Course
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.contrasts import contrasts, effect_parts, sign_of_effect
+from menagerie.studies.frame.contrasts import clear_effects, contrasts, effect_parts
 from menagerie.studies.frame.costs import cost_in_labels, step_flops
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Sentence, Table
+from menagerie.studies.frame.parts import Bars, Curves, Lines, Paragraph, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.machine import check_device_here
@@ -121,7 +120,7 @@ class LossOrArchitecture(Compute):
             raise UserError(f"--negatives {max(self.negatives)}: a batch of {min(self.batches)} has fewer wrong texts")
 
     @property
-    def kinds(self) -> list[Kind]:
+    def subjects(self) -> list[Kind]:
         """The combinations that are trained, each once."""
         named = [choose("combination", name, ALL).split("-") for name in self.combinations]
         found = [Kind(*levels, 0 if levels[0] == "generative" else n) for n in self.negatives for levels in named]
@@ -129,44 +128,30 @@ class LossOrArchitecture(Compute):
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan each combination on each split. A generative one is scored with priors too, once its weights exist."""
-        for split, kind in product(self.names, self.kinds):
-            course = self.course(known, split, kind)
-            for arm in {arm.id: arm for arm in (*course.arms, *self.equal_runs(split, kind, course.chosen))}.values():
-                yield arm
-                if kind.loss == "generative" and known.over(arm) and not known.has_diverged(arm):
-                    at = kind, self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
-                    yield from (combination_arm(self, split, *at, alpha) for alpha in self.alphas if alpha)
+        for arm in super().plan(known):
+            yield arm
+            if arm.labels["loss"] == "generative" and known.over(arm) and not known.has_diverged(arm):
+                at = arm.labels["split"], kind_of(arm), self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
+                yield from (combination_arm(self, *at, alpha) for alpha in self.alphas if alpha)
 
-    def equal_runs(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
-        """Return the runs in which a combination has as many operations as CLIP in `equal_operations` steps."""
-        steps = [self.steps_for(split, kind, setup, each) for each in self.equal_operations] if setup else []
-        return [self.run(split, kind, setup, seed, each) for each in filter(None, steps) for seed in range(self.seeds)]
-
-    def steps_for(self, split: str, kind: Kind, setup: Setup, budget: int) -> int | None:
-        return steps_for(self, split, kind, setup, budget)
+    def planned(self, split: str, model: Kind, course: Course) -> list[Arm]:
+        """Return the runs of a combination on a split: those of its course, and those in which it has as many
+        operations as CLIP in `equal_operations` steps."""
+        budgets = self.equal_operations if course.chosen else ()
+        steps = [its for each in budgets if (its := steps_for(self, split, model, course.chosen, each))]
+        equal = [self.run(split, model, course.chosen, seed, each) for each in steps for seed in range(self.seeds)]
+        return list({arm.id: arm for arm in (*course.arms, *equal)}.values())
 
     def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int) -> Arm:
         return combination_arm(self, split, model, setup, seed, steps)
 
-    def alike(self, arm: Arm) -> Hashable:
-        return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives")))
-
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
-        kind = Kind(*(arm.labels[name] for name in Kind._fields))
-        first = combination_arm(self, arm.labels["split"], kind, self.setup_of(arm), 0, arm.labels["steps"])
-        return super().measures(
-            arm._replace(cell=first.cell), records
-        )  # of the first seed, because counting takes seconds
+        # Of the first seed, because counting takes seconds.
+        first = combination_arm(self, arm.labels["split"], kind_of(arm), self.setup_of(arm), 0, arm.labels["steps"])
+        return super().measures(arm._replace(cell=first.cell), records)
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
-
-    def courses(self, records: Records) -> dict[Key, Course]:
-        return {(split, kind): self.course(records, split, kind) for split, kind in product(self.names, self.kinds)}
-
-    def subject(self, arm: Arm) -> Kind | None:
-        """Return the combination of a run; None if a prior is subtracted, which isn't trained."""
-        return None if arm.labels["alpha"] else Kind(*(arm.labels[name] for name in Kind._fields))
 
     @property
     def levels(self) -> dict[str, tuple[str, str]]:
@@ -178,83 +163,61 @@ class LossOrArchitecture(Compute):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield the effects of loss, fusion and tokens, and the accuracy of all combinations, at equal images first."""
-        from menagerie.studies.analysis.words import one_line
-
         courses = self.courses(records)
         whole = self.finished_budgets(records, courses)
         compared = self.compared(records, courses, whole)
         if not compared.arms:
             yield Paragraph("All combinations have yet to finish a common budget with all seeds.")
             return
-        swaps, equal = compared.where(**self.unseen()), compared.where(compared=EQUAL, **self.unseen())
-        by, most = ("split", "negatives", "compared"), len(self.levels)
+        swaps, by, most = compared.where(**self.unseen()), ("split", "negatives", "compared"), len(self.levels)
         found = contrasts(swaps, self.levels, by, most) if most else {}
         for (split, negatives, _), its in ((key, its) for key, its in found.items() if key[-1] == EQUAL):
-            said = [f"{self.effect_in_words(effect)} {one}" for effect, one in its.items() if sign_of_effect(one)]
-            of = f"{split} split, {negatives} negatives: clear effects on swaps of unseen pairs, in points"
-            yield Sentence(f"{of}: {', '.join(said) or 'none'}.")
-        yield from self.accuracy_figure(equal)
-        shown = runs_of(compared.where(lambda arm: arm.labels["compared"].startswith((EQUAL, PRIOR))).arms, records)
-        place = ("split", *LEVELS, "negatives", "alpha")
+            said = clear_effects(its, self.effect_in_words)
+            yield Sentence(f"Swaps of unseen pairs, {split} split, {negatives} negatives: {said}.")
+        yield self.accuracy_figure(swaps.where(compared=EQUAL))
+        place = ("compared", "split", *LEVELS, "negatives", "alpha", "steps")
         costs = {
             tuple(arm.place[name] for name in place): (*cost_in_labels(arm).texts[:2], f"{result['parameters']:,}")
-            for arm, result in shown.results
+            for arm, result in compared.results
         }
-        beside = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
-        look: dict[str, Any] = {"intervals": True, "says": one_line(COMBINATIONS)}
-        unseen = shown.where(subset=self.unseen()["subset"], task=TASKS)
-        yield Table("combinations", unseen, place, ("task",), beside=beside, **look)
-        yield Table("tests", shown.where(task="swap"), place, intervals=True, says="Swaps of every test.")
-        if most:
-            yield Heading("Effects", one_line(EFFECTS))
-            yield from effect_parts("effects", found, by, self.effect_in_words)
-            image = contrasts(swaps.four_way_items("image"), self.levels, by, most)
-            says = "The same for the image score of four-way items, which a prior changes by rounding only."
-            yield from effect_parts("image-score", image, by, self.effect_in_words, says)
+        look: dict[str, Any] = {"intervals": True, "says": COMBINATIONS}
+        look["beside"] = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
+        unseen = compared.where(subset=self.unseen()["subset"], task=TASKS)
+        yield Table("combinations", unseen, place, ("task",), **look)
+        equal = compared.where(compared=EQUAL, task="swap")
+        yield Table("tests", equal, place[1:-1], intervals=True, says="Swaps of every test, after equally many images.")
+        yield from effect_parts("effects", found, by, self.effect_in_words, EFFECTS)
+        image = contrasts(swaps.four_way_items("image"), self.levels, by, most) if most else {}
+        says = "The same for the image score of four-way items."
+        yield from effect_parts("image-score", image, by, self.effect_in_words, says)
         for name, (first, second) in self.levels.items():
             rows = (*by, *(other for other in self.levels if other != name), name)
-            says = (
-                f"{second} above {first}, in points, all else as named. Where signs differ, the effect is their mean."
-            )
+            says = f"{second} above {first}, in points, all else as named."
             yield Table(f"{name}-alone", swaps, rows, ("task",), {name: first}, intervals=True, says=says)
-        yield from self.cost_parts(records, courses, whole, swaps)
+        yield from self.cost_parts(records, courses, whole)
 
-    def accuracy_figure(self, equal: Records) -> Iterator[Part]:
-        """Yield the figure of accuracy: of all combinations, or by the number of negatives if several are trained."""
+    def accuracy_figure(self, equal: Records) -> Part:
+        """Return the figure of accuracy: of all combinations, or by the number of negatives if several are trained."""
         if len(self.negatives) > 1:
             look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
-            along = "negative texts, and images, of each pair"
-            yield Lines("negatives", equal.where(loss="contrastive"), along=along, says=FIGURE, **look)
-        else:
-            look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
-            yield Bars("accuracy", equal, says=FIGURE, **look)
+            return Lines("negatives", equal.where(loss="contrastive"), says=FIGURE, **look)
+        look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
+        return Bars("accuracy", equal, says=FIGURE, **look)
 
-    def cost_parts(
-        self, records: Records, courses: Mapping[Key, Course], whole: Finished, swaps: Records
-    ) -> Iterator[Part]:
-        """Yield accuracy by operations, at as many operations as CLIP's, validation by budget, and training curves."""
-        every = runs_of([arm for budgets in whole.values() for arms in budgets.values() for arm in arms], records)
+    def cost_parts(self, records: Records, courses: Mapping[Key, Course], whole: Finished) -> Iterator[Part]:
+        """Yield accuracy by operations, validation by budget, and training curves."""
+        every = runs_of((arm for budgets in whole.values() for arms in budgets.values() for arm in arms), records)
         if len(self.budgets) > 1:
-            yield Heading("By operations")
             look: dict[str, Any] = {"colour": "loss", "stroke": "fusion", "panels": ("split", "tokens", "negatives")}
-            curves = every.where(**self.unseen()).with_labels(cost_labels)
-            yield Lines("operations", curves, x="steps", at=FLOPS, log=True, level=self.bar, **look)
-        if self.equal_operations:
-            dear = swaps.where(lambda arm: arm.labels["compared"].startswith(OPERATIONS))
-            rows = ("split", *LEVELS, "negatives", "steps")
-            yield Table("equal-operations", dear, rows, ("compared",), intervals=True)
-        yield Heading("How they trained", "Budgets rise until validation stops rising.")
-        rows = ("split", *LEVELS, "negatives", "learning_rate")
-        outlooks = {
-            (split, *kind, its.chosen.learning_rate): STATES[its.outlook(self.rise)]
-            for (split, kind), its in courses.items()
-            if its.chosen
-        }
-        validation = every.where(subset="validation", task="swap")
-        yield Table("budgets", validation, rows, ("steps",), beside={"outcome": outlooks}, says="Validation (%).")
-        longest = [arm for budgets in whole.values() if budgets for arm in budgets[max(budgets)][:1]]
+            curves = every_cost(every).where(**self.unseen())
+            yield Lines("operations", curves, x="steps", at=FLOPS, log=True, level=self.bar, says=BY_COST, **look)
+        rates = {(split, *kind, its.chosen.learning_rate): its for (split, kind), its in courses.items() if its.chosen}
+        beside = {"outcome": {key: its.outlook(self.rise) for key, its in rates.items()}}
+        rows, validation = ("split", *Kind._fields, "learning_rate"), every.where(subset="validation", task="swap")
+        yield Table("budgets", validation, rows, ("steps",), beside=beside, says="Validation (%), by steps.")
+        longest = runs_of((arm for its in whole.values() if its for arm in its[max(its)][:1]), records)
         says = "The first seed, at the largest budget."
-        yield Curves("training", runs_of(longest, records), (*LEVELS, "negatives"), panels="split", says=says)
+        yield Curves("training", longest, (*LEVELS, "negatives"), panels="split", says=says)
 
     def effect_in_words(self, effect: Sequence[str]) -> str:
         return " → ".join(self.levels[effect[0]]) if len(effect) == 1 else " × ".join(effect)
@@ -284,12 +247,16 @@ class LossOrArchitecture(Compute):
             if twins and None not in pairs:
                 yield f"{PRIOR}, alpha {alpha:g}", [arm for arm in pairs if arm]
         for budget in self.equal_operations:
-            steps = {key: self.steps_for(*key, courses[key].chosen, budget) for key in whole}
+            steps = {key: steps_for(self, *key, courses[key].chosen, budget) for key in whole}
             dear = [arm for key, budgets in whole.items() for arm in budgets.get(steps[key] or 0, ())]
             yield f"{OPERATIONS} {budget} steps of CLIP", dear
         if any(len(budgets) > 1 for budgets in whole.values()):
             best = (budgets[self.best_budget(records, budgets)] for budgets in whole.values())
             yield "each at its best budget", [arm for arms in best for arm in arms]
+
+
+def kind_of(arm: Arm) -> Kind:
+    return Kind(*(arm.labels[name] for name in Kind._fields))
 
 
 @cache
@@ -304,7 +271,7 @@ def combination_arm(
         recipe=study.recipe_of(setup, steps),
         device=study.fused_device if fused else study.device,
     )
-    arm = varied.at(kind.model, seed, **hardest_place(grid), **kind.options(setup.batch, alpha))
+    arm = varied.at(kind.model, seed, **grid.places[0], **kind.options(setup.batch, alpha))
     labels = {"split": split, **kind._asdict(), "alpha": alpha, **setup._asdict(), "steps": steps}
     return arm._replace(labels=labels)
 
@@ -325,13 +292,10 @@ COSTS = ("images", "TFLOP", "parameters")
 TASKS = ("swap", "text score", "image score", "group score", "replace animal", "replace texture")
 EQUAL, PRIOR, OPERATIONS = "equal images", "prior subtracted", "operations of"
 FIGURE = "Accuracy (%) on swaps of unseen pairs, after equally many images; chance is 50. Pale dots are single seeds."
-COMBINATIONS = """Unseen pairs, at the largest budget that all have finished, so after equally many images. Chance is 50
-% in swaps and replaced words, 25 in text and image score, 17 in group score. Alpha weights the prior of texts that is
-subtracted from a likelihood. It changes which text an image prefers, and the image score by rounding only."""
-EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
-the others. An interaction of two factors is half of the change of one's effect with the other, one of three factors a
-quarter. Prior subtracted: generative combinations score by likelihood minus prior, contrastive ones as always. Best
-budget: each combination at the budget that is best on validation."""
+COMBINATIONS = """Unseen pairs (%). Chance is 50 in swaps and replaced words, 25 in text and image score, 17 in group
+score. Alpha weights the prior of texts that is subtracted from a likelihood; it changes which text an image prefers."""
+EFFECTS = """Accuracy at a factor's second level minus that at its first, in points, over all levels of the others. An
+interaction of two factors is half of the change of one's effect with the other, one of three a quarter."""
 PATCHES: dict[str, Any] = {"combinations": tuple(name for name in ALL if name.endswith("patches"))}
 PRESETS: dict[str, LossOrArchitecture] = {
     "smoke": LossOrArchitecture(

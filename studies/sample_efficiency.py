@@ -33,7 +33,7 @@ from menagerie.envs.core.identity import seed_of
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis import pareto
 from menagerie.studies.frame.adaptive import raise_until_flat
-from menagerie.studies.frame.amounts import SHARE_STEP, AmountSearch, Setting
+from menagerie.studies.frame.amounts import AmountSearch, Setting
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
@@ -50,25 +50,19 @@ if TYPE_CHECKING:
 
 # The objectives of each search: images and accuracy, and images alone.
 DIRECTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
-TARGET_COLUMNS = ("model", "images to target", "trial", "validation", "test", "most images that missed it")
+TARGETS = ("model", "images to target", "trial", "validation", "test", "most images that missed it")
+RATIOS = ("other model", "images of the first / images of the other", "in words", "compared", "95 % interval")
 DASH = "–"
-WHAT_WAS_DONE = """Training images are distinct images: each scene in a view counts once, single-object scenes included,
-however often it is seen. Each model is searched twice, {0.trials} settings each: for few images and high accuracy at
-once, and for the fewest images that reach {0.target:.0%} on validation. Settings are judged by the mean over
-{0.seeds} seeds of accuracy on validation pairs. No search has looked at the test of unseen pairs. """
-BUDGETS = """Every setting takes {0.budgets} steps, one budget after the other, until {0.patience} in a row raise its
-mean on validation by no more than {0.rise:.1%} (a setting at chance goes on to the last, the cap). It counts with the
-budget that is best on validation. All take at least {0.equal_steps} steps, by which they are compared at equal compute.
-Settings that reached the cap before validation had stopped rising: {1}."""
+WHAT_WAS_DONE = """Each distinct image counts once: a scene in a view, single objects included. Each model is searched
+twice, {0.trials} settings each: for few images and high accuracy at once, and for the fewest images that reach
+{0.target:.0%} on validation. Settings are judged by the mean over {0.seeds} seeds on validation, and no search has
+looked at the test. Steps: {0.recipe.steps}, and of --budgets {0.budgets} one after the other, until {0.patience} in a
+row raise validation by no more than {0.rise:.1%}."""
 FRONTS = "All settings of the first search on validation; lines: fronts; points: these settings on the test."
-TARGETS = """The fewest distinct images of any setting of both searches that reach the target on validation: enough,
-though fewer might be too. `>`: no setting reached it, and this is the most images that were tried. `test`: that
-setting's accuracy on unseen pairs, which chose nothing; if it is below the target, all this holds for validation
-alone."""
-RATIOS = """How many images the first model needs for each that the other needs. `<`: the other didn't reach the target,
-so the true ratio is smaller; `>`: the first didn't. Intervals draw seeds and animal pairs of validation anew."""
-STATES = """`complete`: all seeds were trained; `missed`: the same, but below the target; `pruned`: it diverged. Shares
-are from 0 to 1; `front`: whether the setting is on its model's front."""
+FEWEST = """The fewest images of any setting that reaches the target on validation. `>`: none did. `test`: its
+accuracy on unseen pairs, which chose nothing."""
+IMAGES = """How many images the first model needs for each that the other needs. `<`: the other didn't reach the target;
+`>`: the first didn't. Intervals draw seeds and animal pairs of validation anew."""
 
 
 class SettingRuns(NamedTuple):
@@ -83,8 +77,6 @@ class SettingRuns(NamedTuple):
     accuracy: float | None
     """Accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
     diverged: bool = False
-    capped: bool = False
-    """Whether validation was still rising at the largest budget."""
 
 
 class Tried(NamedTuple):
@@ -134,8 +126,7 @@ class Config(AmountSearch):
         chosen = course.arms[best * self.seeds :][: self.seeds] or course.arms[-self.seeds :]
         validations = [score for score in map(known.score, chosen) if score is not None]
         accuracy = None if course.waiting or diverged else max(course.means)
-        capped = bool(self.budgets) and not course.waiting and not course.stopped
-        return SettingRuns(course.arms, chosen, validations, accuracy, diverged, capped)
+        return SettingRuns(course.arms, chosen, validations, accuracy, diverged)
 
     def trial_result(self, known: KnownResults, model: str, question: str, trial: "FrozenTrial") -> "TrialResult":
         """Return the result of a trial: distinct images, and accuracy on validation, which is an objective of the first
@@ -154,12 +145,9 @@ class Config(AmountSearch):
         return TrialResult(arms, values, attributes={"validation": runs.accuracy})
 
     def search(self, question: str, model: str) -> "Search":
-        """Return one of a model's two searches. Its first trials are the same for all models: the setting of the space
-        that is nearest to all data, which says whether the target can be reached, then random settings."""
+        """Return one of a model's two searches. Its first trials are the same for all models: the setting with the most
+        data, which says whether the target can be reached, then random settings."""
         from menagerie.studies.frame.search import Search, draw_by_constraint, draw_by_tpe
-
-        low, values = min(self.singles_shares), self.everything._asdict()
-        values |= {"singles_share": low + round((self.everything.singles_share - low) / SHARE_STEP) * SHARE_STEP}
 
         def sampler(number: int) -> "BaseSampler":
             seed = seed_of(self.sampler_seed, number)
@@ -171,7 +159,7 @@ class Config(AmountSearch):
             *(f"{self.study or 'sample_efficiency'} {question} {model}", self.space, self.trials, self.trials_at_once),
             directions=DIRECTIONS[question],
             sampler=sampler,
-            first=[values],
+            first=[self.everything._asdict()],
             settings={"question": question} | self.decisive(model),
         )
 
@@ -227,16 +215,6 @@ class Config(AmountSearch):
         """Return a setting's accuracy on the test, the mean over seeds."""
         return statistics.mean(pareto.accuracies(self.curve(records, [point]).tests[0]))
 
-    def fronts(self, points: Sequence[Tried]) -> set[tuple[str, int]]:
-        """Return model and number of the trials on each model's Pareto front on validation, of those of the first
-        search that were trained in this folder."""
-        tried = [[p for p in points if (p.model, p.question) == (m, "front") and p.here] for m in self.models]
-        return {
-            (model, its[k].number)
-            for model, its in zip(self.models, tried, strict=True)
-            for k in pareto.pareto_front([p.images for p in its], [p.accuracy or 0.0 for p in its])
-        }
-
     def to_target(self, points: Sequence[Tried], model: str) -> tuple[pareto.Bound | None, Tried | None, int | None]:
         """Return the images that a model needs to reach the target (None before any setting has ended), the setting
         that reached it with the fewest, and the most images of one that didn't. Settings that reached it in another
@@ -267,33 +245,30 @@ class Config(AmountSearch):
                 yield [other, pareto.bound_ratio(need[first], need[other]), words, when, interval]
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield the ratios in words and the fronts; tables of both searches, the course of both, and all trials."""
+        """Yield the ratios in words and the fronts; tables of both searches, their course, and all trials."""
         from menagerie.studies.frame.search_figures import search_figures
 
         points = self.points(records)
         ratios = list(self.ratios(records, points))
         yield from (Sentence(f"{words}, {compared}.") for _, _, words, compared, _ in ratios)
         chosen = {arm.id for point in points if point.here for arm in point.runs.chosen}
-        tried = records.where(lambda arm: arm.id in chosen, task="swap")
-        front = tried.where(lambda arm: arm.labels["question"] == "front")
+        front = records.where(lambda arm: arm.id in chosen and arm.labels["question"] == "front", task="swap")
         tests = front.where(subset=self.recipe_of(self.everything, 0).judged)
-        validation = front.where(subset="validation")
-        yield Front(*("fronts", validation, "images", ("model", "trial")), judged=tests, level=self.target, says=FRONTS)
-        yield Paragraph(self.what_was_done(points))
-        yield Rows("targets", TARGET_COLUMNS, [self.target_row(records, points, m) for m in self.models], says=TARGETS)
-        header = ["other model", f"images of {self.models[0]} / images of the other", "in words", "compared"]
-        yield Rows("ratios", [*header, "95 % interval of the ratio"], ratios, says=RATIOS)
+        look: dict[str, Any] = {"x": "images", "points": ("model", "trial"), "judged": tests, "level": self.target}
+        yield Front("fronts", front.where(subset="validation"), says=FRONTS, **look)
+        yield Paragraph(WHAT_WAS_DONE.format(self))
+        yield Rows("targets", TARGETS, [self.target_row(records, points, m) for m in self.models], says=FEWEST)
+        yield Rows("ratios", RATIOS, ratios, says=IMAGES)
         if self.budgets:
-            says = "Validation by steps, a line for each setting: one that still rises at its end reached the cap."
-            every = records.where(subset="validation", task="swap")
-            yield Lines("convergence", every, "steps", colour="trial", panels=("question", "model"), says=says)
-        yield Heading("All trials", STATES)
-        yield trial_table(self.trial_rows(records, points))
-        yield Heading("Course of the searches")
+            every, panels = records.where(subset="validation", task="swap"), ("question", "model")
+            says = "Validation by steps, a line for each setting."
+            yield Lines("convergence", every, "steps", colour="trial", panels=panels, says=says)
         for question, directions in DIRECTIONS.items():
             searches = {f"{m}, {question}": self.search(question, m).found(records, self.storage) for m in self.models}
             value = "accuracy on validation" if question == "front" else "number of images"
             yield from search_figures(searches, value, directions, f"{question}-")
+        yield Heading("All trials", "`missed`: below the target. `pruned`: it diverged. Shares are from 0 to 1.")
+        yield trial_table(self.trial_rows(records, points))
 
     def target_row(self, records: Records, points: Sequence[Tried], model: str) -> list[str]:
         """Return what a model needs to reach the target, as texts."""
@@ -301,26 +276,14 @@ class Config(AmountSearch):
         shown = [best.number, best.accuracy, self.on_test(records, best)] if best else [None] * 3
         return [model, str(bound or DASH), *map(trial_text, [*shown, missed])]
 
-    def what_was_done(self, points: Sequence[Tried]) -> str:
-        """Explain what is counted, how long each setting is trained, and which accuracy it is judged by."""
-        said = WHAT_WAS_DONE.format(self)
-        if not self.budgets:
-            return f"{said}Every model in every setting takes {self.recipe.steps} steps."
-        capped = {(p.model, tuple(arm.id for arm in p.runs.chosen)): p.runs.capped for p in points if p.here}
-        counts = {m: [its for (model, _), its in capped.items() if model == m] for m in self.models}
-        listed = ", ".join(f"{sum(its)} of {len(its)} of {model}" for model, its in counts.items() if its)
-        return said + BUDGETS.format(self, listed or "none yet")
-
     def trial_rows(self, records: Records, points: Sequence[Tried]) -> list[dict[str, Any]]:
         """Return all trials as rows of a CSV file."""
-        fronts = self.fronts(points)
         return [
             {"question": p.question, "model": p.model, "trial": p.number, "state": p.state}
-            | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen}
-            | {"validation": p.accuracy}
+            | {**p.setting._asdict(), "images": p.images, "steps": p.runs.chosen[0].cell.recipe.steps}
+            | {"images_seen": p.images_seen, "validation": p.accuracy}
             | {f"validation_{k}": dict(enumerate(p.runs.validations)).get(k) for k in range(self.seeds)}
             | {"test": self.on_test(records, p) if p.here else None}
-            | {"front": "✓" * (p.question == "front" and (p.model, p.number) in fronts)}
             for p in points
         ]
 

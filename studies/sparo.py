@@ -15,12 +15,12 @@ Ends with `report.html` and its tables as CSV and LaTeX in `--out`. Run again, i
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import call_in_child
-from menagerie.envs.core.validation import RUNS, SHARE, Range, option
+from menagerie.envs.core.validation import RUNS, SHARE, Range, Several
 from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
@@ -28,11 +28,11 @@ from menagerie.models.spec import ScorerSpec
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import place_line, title_of
-from menagerie.studies.frame.claims import Verdict, claims_section, make_verdict, outcomes_sentence
+from menagerie.studies.frame.claims import Verdict, claim_parts, make_verdict
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Sentence, Table
+from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Table
 from menagerie.studies.frame.records import Records, read_cell_result
 from menagerie.studies.frame.row_groups import ablation_spec
 from menagerie.studies.frame.rows import (
@@ -52,11 +52,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from menagerie.studies.frame.measure import Measure
+    from menagerie.studies.measures.embeddings import Selection
+    from menagerie.studies.measures.masks import MaskRow, Masks
 
 MODEL = "sparo"
 PartName = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
-SIZES = Range(1, 4096)
-PARTS: tuple[PartName, ...] = ("selection", "masks", "ladder", "sweeps", "pictures")
+SIZES, SOME = Range(1, 4096), Several(least=1)
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,15 @@ class SlotStudy(SplitStudy):
     swept: ClassVar = {"slots": "number of slots", "dim": "width of slots"}
     """Figure 3: the field of each sweep, and what reports call it."""
 
-    parts: Annotated[tuple[PartName, ...], WHAT, FIRST, GROWS] = PARTS
+    parts: Annotated[tuple[PartName, ...], WHAT, FIRST, GROWS, SOME] = get_args(PartName)
     """Parts of the study: all of these, or some."""
     models: tuple[str, ...] = (MODEL, "clip", "clip-gap")
     """SPARO and models to compare with, which are horizontal lines in the sweeps and get masks too."""
-    slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS] = (4, 8, 16, 32, 64)
+    slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS, SOME] = (4, 8, 16, 32, 64)
     """Numbers of slots. Swept at the width that --sparo.dim gives."""
-    slot_widths: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS] = (2, 4, 16, 64, 256)
+    slot_widths: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS, SOME] = (2, 4, 16, 64, 256)
     """Widths of slots. Swept at the number that --sparo.slots gives."""
-    mask_tasks: Annotated[tuple[str, ...], WHAT] = ("swap", "replace texture")
+    mask_tasks: Annotated[tuple[str, ...], WHAT, SOME] = ("swap", "replace texture")
     """Tasks that masks are trained on, each by itself, on validation."""
     random_halves: Annotated[int, WHAT, RUNS] = 20
     """Number of random halves of the slots, whose mean is the control."""
@@ -110,14 +111,19 @@ class SlotStudy(SplitStudy):
         return dict(values) if "sweeps" in self.parts else {}
 
     @property
+    def swept_rows(self) -> list[str]:
+        """The row of each value of each sweep, which is also its line."""
+        return [f"{name}={value}" for name, values in self.sweeps.items() for value in values]
+
+    @property
     def lines(self) -> dict[str, str]:
         """The options that each row of SPARO changes, by the row's name."""
-        swept = {f"{name}={value}": f"{name}={value}" for name, values in self.sweeps.items() for value in values}
-        return {self.unchanged: ""} | dict(self.ladder) | swept
+        return {self.unchanged: ""} | dict(self.ladder) | {row: row for row in self.swept_rows}
 
-    @cached_property
-    def options(self) -> Any:
-        return self.spec.make_config(self.arm(MODEL, self.unchanged, 0).cell.options)
+    @property
+    def others(self) -> dict[str, str]:
+        """The row of each model beside SPARO."""
+        return {model: title_of(model) for model in self.models if model != MODEL}
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
         """Return the run of SPARO with the options of a row, or of another model, for which `row` is only the label."""
@@ -133,35 +139,39 @@ class SlotStudy(SplitStudy):
         rows = {model: self.lines if model == MODEL else (title_of(model),) for model in self.models}
         return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
 
+    @cached_property
+    def first(self) -> Cell:
+        """The first run of unchanged SPARO, whose place, tests and number of slots are those of all."""
+        return self.arm(MODEL, self.unchanged, 0).cell
+
     def plan(self, known: KnownResults) -> Sequence[Arm]:
         return self.arms
 
     def measures(self, arm: Arm, records: Records) -> dict[str, int]:
         return {"parameters": result["parameters"]} if (result := read_cell_result(records.folder(arm))) else {}
 
-    def measurements(self, arm: Arm) -> "Sequence[Measure]":
-        """Return the measures of a run, as far as `parts` has them: selections of slots for unchanged SPARO, and masks
-        of vectors for it and other models."""
+    @property
+    def measured(self) -> "tuple[Selection, Masks]":
+        """The measures of tables 4 and 5."""
         from menagerie.studies.measures.embeddings import Selection
         from menagerie.studies.measures.masks import Masks
 
-        plain, slots, tests = arm.labels["row"] == self.unchanged, self.options.slots, arm.cell.tests
-        selections = [Selection(slots, self.random_halves, tests)] if plain and "selection" in self.parts else []
-        masked = "masks" in self.parts and (plain or arm.cell.model != MODEL)
-        return selections + ([Masks(slots, self.mask_tasks, tests)] if masked else [])
+        slots, tests = self.spec.make_config(self.first.options).slots, self.first.tests
+        return Selection(slots, self.random_halves, tests), Masks(slots, self.mask_tasks, tests)
+
+    def measurements(self, arm: Arm) -> "Sequence[Measure]":
+        """Return the measures of a run, as far as `parts` has them: selections of slots for unchanged SPARO, and masks
+        of vectors for it and other models."""
+        plain, (selection, masks) = arm.labels["row"] == self.unchanged, self.measured
+        wanted = {selection: plain and "selection" in self.parts}
+        wanted |= {masks: "masks" in self.parts and (plain or arm.cell.model != MODEL)}
+        return [measure for measure, takes in wanted.items() if takes]
 
     def check(self) -> None:
-        """Raise unless SPARO, a part and one place are given, and for rows that can't be masked."""
+        """Raise unless SPARO and one place are given, and for rows that can't be built or masked."""
         super().check()
         if MODEL not in self.models:
             raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
-        if not self.parts:
-            raise UserError(f"--parts needs one or more of {', '.join(PARTS)}")
-        for name in ("slot_counts", "slot_widths", "mask_tasks"):
-            if not getattr(self, name):
-                raise UserError(
-                    f"{option(name)} needs one or more values, got none; choose parts of the study by --parts"
-                )
         for task in self.mask_tasks:
             choose("task of --mask-tasks", task, PAIR_TASKS)
         if len(self.split or self.pairs) * (1 if self.split else len(self.hard_negatives)) != 1:
@@ -170,105 +180,81 @@ class SlotStudy(SplitStudy):
             call_in_child(check_masks, [self.arm(model, self.unchanged, 0).cell for model in self.models])
 
     def notes(self) -> dict[str, str]:
-        return {"trained on": place_line(self, self.arm(MODEL, self.unchanged, 0).cell.axes)} | super().notes()
+        return {"trained on": place_line(self, self.first.axes)} | super().notes()
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield the claims of the paper, figures of number and width of slots, table 6, and the other parts."""
-        from menagerie.studies.analysis.words import one_line
         from menagerie.studies.measures.embeddings import selection_table
         from menagerie.studies.measures.masks import mask_table
 
-        shown, verdicts = self.shown(records), list(self.verdicts(records))
-        if verdicts:
-            yield Sentence(outcomes_sentence(verdicts))
-        yield from self.sweep_figures(shown)
-        yield Paragraph(one_line(ABOUT))
+        shown = self.shown(records)
+        yield Paragraph(ABOUT)
+        yield from claim_parts(list(self.verdicts(records)), CLAIMS)
+        if self.sweeps:
+            yield Heading("Number and width of slots (figure 3)")
+            beside = shown.where(row=tuple(self.others.values())) if self.others else None
+            for field, name in self.swept.items():
+                swept = shown.where(lambda arm, field=field: field in arm.labels)
+                says = f"Accuracy by {name} (`--sparo.{field}`). Dashed lines: the other models."
+                yield Lines(f"sweep-{field}", swept, x=field, panels=BOTH, log=True, beside=beside, says=says)
+            yield self.sweep_table(shown)
         if self.ladder:
             yield Heading("From attentional pooling to SPARO (table 6)")
             yield Facts(explain_rows(self.spec, self.ladder))
-            yield from row_parts("ladder", shown.where(row=(self.unchanged, *self.ladder)), self.unchanged, "")
-        if any(self.sweeps.values()):
-            yield Heading("Number and width of slots (figure 3)")
-            yield (table := self.sweep_table(shown))
-            says = f"Percentage points above {self.unchanged} on the same records, with the interval."
-            yield replace(table, name="sweep-differences", against={"row": self.unchanged}, beside={}, says=says)
-        if (points := self.selections(records)) is not None and len(points):
+            yield from row_parts("ladder", shown.where(row=(self.unchanged, *self.ladder)), self.unchanged)
+        if len(points := self.selections(records)):
             yield Heading("Slots chosen after the fact (table 4)")
             yield selection_table(points)
         if masks := self.masks(records):
             yield Heading("Masks trained on one task (table 5)")
             yield mask_table(masks)
-        yield from claims_section(verdicts, "difference, points", one_line(CLAIMS))
         yield from self.pictures(records.where(row=self.unchanged))
         once = tuple({arm.id: arm for arm in reversed(records.arms)}.values())[::-1]
-        yield Curves("training", replace(records, arms=once), ("row",), panels="table", says=one_line(TRAINED))
+        says = "Rows with different losses can't be compared."
+        yield Curves("training", replace(records, arms=once), ("row",), panels="table", says=says)
 
     def shown(self, records: Records) -> Records:
-        return records.where(test=table_columns(records.arms[0].cell.data))
-
-    def sweep_figures(self, shown: Records) -> Iterator[Part]:
-        """Yield accuracy by number and width of slots, and by the number of parameters that grows with them."""
-        others = [title_of(model) for model in self.models if model != MODEL]
-        beside = shown.where(row=tuple(others)) if others else None
-        for field, values in self.sweeps.items():
-            swept = shown.where(lambda arm, field=field: field in arm.labels)
-            if values and swept.results:
-                look: dict[str, Any] = {"x": field, "panels": BOTH, "log": True}
-                says = f"Accuracy by {self.swept[field]} (`--sparo.{field}`). Dashed lines: the other models."
-                yield Lines(f"sweep-{field}", swept, beside=beside, says=says, **look)
-                yield Lines(f"parameters-{field}", swept, at="parameters", says="The same by parameters.", **look)
+        return records.where(test=table_columns(self.first.data))
 
     def sweep_table(self, shown: Records) -> Table:
         """Return a table with SPARO as it is, each value of a sweep, and the other models."""
-        words = {
-            f"{name}={its}": f"{self.swept[name]}: {its}" for name, values in self.sweeps.items() for its in values
-        }
-        others = [title_of(model) for model in self.models if model != MODEL]
-        rows = shown.where(row=(self.unchanged, *words, *others))
+        named = {row: f"{self.swept[name]}: {value}" for row in self.swept_rows for name, value in [row.split("=")]}
+        rows = shown.where(row=(self.unchanged, *named, *self.others.values()))
         counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in rows.results}
-        beside, words = {"parameters": counts}, {"row": words}
-        return Table("sweeps", rows, ("row",), BOTH, beside=beside, words=words, says="Accuracy in percent.")
+        look: dict[str, Any] = {"beside": {"parameters": counts}, "words": {"row": named}}
+        return Table("sweeps", rows, ("row",), BOTH, says="Accuracy in percent.", **look)
 
     def pictures(self, base: Records) -> Iterator[Part]:
         """Yield what slots of the first finished run attend to."""
         if base.results and "pictures" in self.parts:
-            from menagerie.studies.analysis.words import one_line
             from menagerie.studies.measures.slot_pictures import SlotPictures
 
             arm, _ = base.results[0]
             yield Heading("What slots attend to (figure 4)")
-            yield SlotPictures(
-                "slots", arm.cell, base.folder(arm), arm.file, says=one_line(PICTURES), scenes=self.scenes
-            )
+            yield SlotPictures("slots", arm.cell, base.folder(arm), arm.file, says=PICTURES, scenes=self.scenes)
 
-    def selections(self, records: Records) -> "pd.DataFrame | None":
-        """Return the items of table 4; None if the study hasn't that part."""
-        from menagerie.studies.measures.embeddings import Selection, selection_points
+    def selections(self, records: Records) -> "pd.DataFrame":
+        """Return the items of table 4; empty if none are measured."""
+        from menagerie.studies.measures.embeddings import selection_points
 
-        there = "selection" in self.parts
-        return selection_points(self.rows_of(records, Selection, self.unchanged)) if there else None
+        return selection_points(records.where(row=self.unchanged).rows_of(self.measured[0]))
 
-    def masks(self, records: Records) -> "dict[Any, pd.DataFrame]":
+    def masks(self, records: Records) -> "dict[MaskRow, pd.DataFrame]":
         """Return the masks of table 5, of all models that have finished."""
-        from menagerie.studies.measures.masks import Masks, masks_in
+        from menagerie.studies.measures.masks import masks_in
 
-        rows = {model: self.unchanged if model == MODEL else title_of(model) for model in self.models}
-        names = rows.items() if "masks" in self.parts else ()
-        found = (masks_in(model, self.rows_of(records, Masks, row), self.mask_tasks) for model, row in names)
-        return {place: items for masks in found for place, items in masks.items()}
-
-    def rows_of(self, records: Records, kind: "type[Measure]", row: str) -> "pd.DataFrame":
-        """Return the rows of the measure of this class, for the finished runs of a row."""
-        its = records.where(row=row)
-        return its.rows_of(next(one for one in self.measurements(its.arms[0]) if isinstance(one, kind)))
+        rows = {MODEL: self.unchanged} | self.others
+        found = {model: records.where(row=row).rows_of(self.measured[1]) for model, row in rows.items()}
+        of_models = (masks_in(model, measured, self.mask_tasks) for model, measured in found.items())
+        return {place: items for masks in of_models for place, items in masks.items()}
 
     def verdicts(self, records: Records) -> Iterator[Verdict]:
         """Yield the verdicts on the claims of all parts of the study."""
         from menagerie.studies.measures.embeddings import selection_verdicts
         from menagerie.studies.measures.masks import mask_verdicts
 
-        if (points := self.selections(records)) is not None:
-            yield from selection_verdicts(points)
+        if "selection" in self.parts:
+            yield from selection_verdicts(self.selections(records))
         if "masks" in self.parts:
             yield from mask_verdicts(self.masks(records), self.mask_tasks[0])
         if self.ladder:
@@ -278,16 +264,16 @@ class SlotStudy(SplitStudy):
     def sweep_verdicts(self, records: Records) -> Iterator[Verdict]:
         """Yield verdicts on the claims of figure 3: the last of some values of a field against the first."""
         counts, widths = (sorted(self.sweeps.get(name, ())) for name in self.swept)
-        middle = len(widths) // 2
+        middle = len(widths) // 2 if len(widths) > 2 else len(widths)
         for claim, field, values, sign in (
             ("Accuracy rises with the number of slots", "slots", counts, 1),
-            ("Accuracy rises with the width of slots", "dim", widths[: middle + 1] * (len(widths) > 2), 1),
-            ("... and falls again", "dim", widths[middle:] * (len(widths) > 2), -1),
+            ("Accuracy rises with the width of slots", "dim", widths[: middle + 1], 1),
+            ("... and falls again", "dim", widths[middle:], -1),
         ):
             if len(values) > 1:
                 first, last = f"{field}={values[0]}", f"{field}={values[-1]}"
                 found = self.shown(records).estimates(("row",), {"row": first}).get((last,))
-                tests = ", ".join(column_name(*test) for test in table_columns(records.arms[0].cell.data))
+                tests = ", ".join(column_name(*test) for test in table_columns(self.first.data))
                 row = f"{self.swept[field]}: {values[-1]} − {values[0]}"
                 yield make_verdict(f"{claim} (figure 3)", row, tests, found, sign)
 
@@ -300,16 +286,13 @@ def check_masks(cells: Sequence[Cell]) -> None:
         check_vectors(cell.model, cell.towers, cell.options)
 
 
-ABOUT = """SPARO (Vani et al. 2024) reads images and texts into slots: each slot is a part of a vector, and attends to
-patches or words by itself; the score of an image and a text is the mean of their slots' cosines. This page has its
-tables 4 to 6 and figures 3 and 4, on our tests. Every choice is made on validation. DINO with SPARO is left out,
-because nothing here trains on images without texts."""
-CLAIMS = """Differences are in percentage points of accuracy: what a claim is about minus what it is compared with; for
-numbers and widths of slots the later minus the earlier. The paper's numbers are of other data and other tasks."""
-PICTURES = """The slots that attend most sharply to words, among those whose image and text agree, chosen on validation.
-Over each image the attention to each patch, below it that to each word of the caption (%). Where a slot attends doesn't
-say what it reads there."""
-TRAINED = """A column for each table. Rows with different losses can't be compared."""
+ABOUT = """SPARO (Vani et al. 2024) reads images and texts into slots: each part of a vector attends to patches
+or words by itself; a score is the mean of the slots' cosines. Tables and figures are numbered as in its paper. Every
+choice is made on validation."""
+CLAIMS = """What a claim is about minus what it is compared with; for numbers and widths of slots the later minus the
+earlier. The paper's numbers are of other data and other tasks."""
+PICTURES = """The slots that attend most sharply to words, among those whose image and text agree, chosen on validation:
+attention to each patch, below it that to each word of the caption (%)."""
 
 PRESETS: dict[str, SlotStudy] = {
     "smoke": SlotStudy(

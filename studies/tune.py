@@ -30,13 +30,14 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
+from menagerie.studies.frame.adaptive import WHY
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import SEARCHED, cell_of, tuning_conditions
+from menagerie.studies.frame.cells import SEARCHED, tuning_conditions
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import model_size
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import CaptionOptions
-from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Sentence
+from menagerie.studies.frame.parts import Heading, Paragraph, Part, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import SearchStudy, trial_table, trial_text, write_trials
 
@@ -53,12 +54,10 @@ PHASES = (0.0, 0.25, 0.5)
 PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # further settings of a run that may be searched
 # Prefix of a model's own options, whose names may be those of fields of the recipe.
 OWN = "option "
-WHAT_WAS_DONE = """Every model had {trials} trials over the same space of recipes, and over its own options if it has
-any, on the same split and for the same number of steps. A trial is a training run with one seed, judged by {judge}. As
-the best of many trials is partly luck, each model's best ones were repeated with further seeds; the best mean over
-{seeds} seeds (`repeated`) is chosen. An interval is for these pairs and seeds, and doesn't account for the luck of
-choosing the best. `best.json` has the recipes as `--tuned` reads them, `trials.csv` all trials."""
-ON_VALIDATION = "accuracy on validation pairs, which no run trains on or tests (from 0 to 1; chance is 0.5)"
+WHAT_WAS_DONE = """Every model had {0.trials} trials over the same space, on the same split and for the same number of
+steps, each with one seed and judged by {1}. As the best of many trials is partly luck, each model's best ones were
+repeated with {0.seeds} seeds (`repeated`); the best mean is chosen."""
+ON_VALIDATION = "accuracy on validation"
 
 
 class Searched(NamedTuple):
@@ -70,8 +69,6 @@ class Searched(NamedTuple):
     """The runs of each repeated trial, one a seed, by number."""
     means: Mapping[int, float | None]
     """The mean over seeds of each repeated trial; None while it isn't known, or if a seed diverged."""
-    failures: Mapping[int, str]
-    """Why trials that ended have no value, by number."""
     elsewhere: int
     """Number of trials that other commands are running."""
     over: bool
@@ -148,9 +145,9 @@ class Tune(CaptionOptions, SearchStudy):
     def judge(self) -> str:
         """The name of a user's objective; empty for accuracy on validation."""
         own = type(self).objective
-        return (
-            "" if own is Tune.objective else (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
-        )
+        if own is Tune.objective:
+            return ""
+        return (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
 
     def first_point(self, model: str) -> Row:
         """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
@@ -158,8 +155,7 @@ class Tune(CaptionOptions, SearchStudy):
         from menagerie.studies.frame.search import can_have
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
-        options = asdict(self.scorers.config(model))
-        given |= {f"{OWN}{name}": value for name, value in options.items()}
+        given |= {f"{OWN}{name}": value for name, value in asdict(self.scorers.config(model)).items()}
         return {n: given[n] for n, values in self.space(model).items() if n in given and can_have(values, given[n])}
 
     def search(self, model: str) -> "Search":
@@ -184,12 +180,9 @@ class Tune(CaptionOptions, SearchStudy):
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
         scorers = self.scorers.replace_options(model, own_options(params))
         varied = replace(self, recipe=replace(self.recipe, **recipe), scorers=scorers, **places)
-        if not self.split:
-            return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
-        if data:
-            raise UserError(f"--split decides {min(data)}, which is searched; leave one of them out")
-        ((file, path),) = self.files.items()
-        return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
+        if self.split:
+            return varied.of_file(model, seed, *self.files, **data)
+        return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
 
     def trial_result(self, known: KnownResults, model: str, trial: "FrozenTrial") -> "TrialResult":
         """Return the result of a trial: accuracy on validation with one seed; pruned if its scorer is too large or
@@ -246,13 +239,9 @@ class Tune(CaptionOptions, SearchStudy):
         trials = search.found(records, self.storage)
         best = best_trials(trials, self.finalists) if search.over(trials) else []
         finals = {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
-        ended = [trial for trial in trials if trial.state.is_finished() and not trial.values]
-        return Searched(
-            *(model, trials, finals, {number: self.mean(arms, records) for number, arms in finals.items()}),
-            failures={t.number: self.trial_result(records, model, t).pruned or "it ran elsewhere" for t in ended},
-            elsewhere=len(running_elsewhere(trials, records.owner)),
-            over=search.over(trials) and all(records.over(arm) for arms in finals.values() for arm in arms),
-        )
+        means = {number: self.mean(arms, records) for number, arms in finals.items()}
+        over = search.over(trials) and all(records.over(arm) for arms in finals.values() for arm in arms)
+        return Searched(model, trials, finals, means, len(running_elsewhere(trials, records.owner)), over)
 
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
         """Return the mean over all seeds; None until all have ended, and if one diverged."""
@@ -261,43 +250,37 @@ class Tune(CaptionOptions, SearchStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield each model's recipe, its progress over trials, and all trials."""
-        from menagerie.studies.frame.search_figures import history, search_figures
+        from menagerie.studies.frame.search_figures import search_figures
 
         searched, judge = self.all_searched(records), self.judge or ON_VALIDATION
         yield from (Sentence(f"{its.model}: {self.finding(its, records)}.") for its in searched)
-        yield history({its.model: its.trials for its in searched}, judge.partition(" pairs,")[0])
-        yield Paragraph(WHAT_WAS_DONE.format(trials=self.trials, seeds=self.seeds, judge=judge))
-        known = {"architecture", *SEARCHED}
+        yield Paragraph(WHAT_WAS_DONE.format(self, judge))
         names = {name for its in searched for trial in its.trials for name in trial.params if not name.startswith(OWN)}
-        if further := sorted(names - known):
+        if further := sorted(names - {"architecture", *SEARCHED}):
             yield Paragraph(f"`--tuned` takes no {', '.join(further)} from `best.json`: give these as options.")
-        if failed := {f"{its.model}, trial {n}": why for its in searched for n, why in its.failures.items()}:
-            yield Heading("Why trials failed")
-            yield Facts(failed)
+        yield from search_figures({its.model: its.trials for its in searched}, judge)
         yield Heading("All trials")
         yield trial_table(self.trial_rows(searched))
-        yield Heading("What was tried")
-        yield from search_figures({its.model: its.trials for its in searched}, judge.partition(" pairs,")[0])
 
     def finding(self, its: Searched, records: Records) -> str:
         """Say which trial was chosen for a model, or why none was yet."""
+        if its.elsewhere and not (its.chosen and its.over):
+            return f"{its.elsewhere} of its trials run elsewhere; start this command again when they have ended"
         if not (its.chosen and its.over):
-            elsewhere = f"{its.elsewhere} of its trials run elsewhere; start this command again when they have ended"
-            return elsewhere if its.elsewhere else "every trial failed" if its.over else "none is chosen yet"
+            return "every trial failed" if its.over else "none is chosen yet"
         trial, mean = its.chosen
         named = ", ".join(f"{name.removeprefix(OWN)} {trial_text(value)}" for name, value in trial.params.items())
         finals = replace(records, arms=tuple(its.finals[trial.number])).where(subset="validation", task="swap")
         estimate = next(iter(finals.estimates("model").values()), None) if not self.judge else None
         value = f"{self.judge} {mean:.3g}" if self.judge else f"{estimate or f'{100 * mean:.1f}'} % of validation"
-        how = "is best" if len(its.means) > 1 else "alone was repeated"
-        return f"trial {trial.number} {how}, with {value} over {self.seeds} seeds. It has {named}"
+        return f"trial {trial.number} is best, with {value} over {self.seeds} seeds. It has {named}"
 
     def trial_rows(self, searched: Sequence[Searched]) -> list[Row]:
-        """Return a row for each trial; "repeated" is its mean over seeds, if it was repeated. Rows have the same
-        columns, without that of own options if no model has any."""
+        """Return a row for each trial; "repeated" is its mean over seeds, if it was repeated, "failed" why it has no
+        value. Rows have the same columns, without that of own options if no model has any."""
         rows = [
             {"model": its.model, "trial": trial.number, self.judge or "validation": (trial.values or [None])[0]}
-            | {"repeated": its.means.get(trial.number)}
+            | {"repeated": its.means.get(trial.number), "failed": trial.user_attrs.get(WHY, "")}
             | {name: value for name, value in trial.params.items() if not name.startswith(OWN)}
             | {"options": own_options(trial.params)}
             for its in searched

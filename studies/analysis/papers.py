@@ -58,6 +58,8 @@ GIVEN = read_toml(Path(__file__).with_name("ablations.toml"))
 TESTS: Mapping[str, Sequence[tuple[str, str]]] = GIVEN.pop("tests")
 RUNGS: Mapping[str, RowLines] = GIVEN.pop("rungs")
 """The rungs of `studies/left_right.py`: its path, changes beside it, and remedies."""
+GROUPS: Mapping[str, Mapping[str, str]] = GIVEN.pop("groups")
+"""Groups of rows that every model can be asked for: the line of each row."""
 # By the names of the models; a model without an entry has no rows of its own.
 ABLATIONS = {
     name: Ablations(**its | {"claims": [Claim(**claim) for claim in its.get("claims", ())]})

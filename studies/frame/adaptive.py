@@ -17,6 +17,8 @@ Choice = TypeVar("Choice")
 
 IMAGINED = "imagined"
 """The owner of trials in a dry run."""
+WHY = "why it failed"
+"""The attribute of a pruned trial that says why it has no value."""
 BEGUN = 0.6
 """Accuracy on validation below which a model is about at chance."""
 

@@ -4,7 +4,7 @@ a setting."""
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import tyro
@@ -46,7 +46,7 @@ class AmountSearch(SearchStudy):
     """A search over amounts of data"""
 
     searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
-    decides: ClassVar[tuple[str, ...]] = ("singles_share",)
+    decides: ClassVar[tuple[str, ...]] = ("split", "singles_share")
 
     pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
     """Smallest and largest fraction of the animal pairs. One value fixes it."""
@@ -93,13 +93,15 @@ class AmountSearch(SearchStudy):
 
     @property
     def everything(self) -> Setting:
-        """The setting with the most data."""
-        return Setting(max(self.pairs), max(self.hard_negatives), self.views, statistics.mean(self.singles_shares))
+        """The setting of the space with the most data, and about the mean share of single objects."""
+        low, middle = min(self.singles_shares), statistics.mean(self.singles_shares)
+        share = low + round((middle - low) / SHARE_STEP) * SHARE_STEP
+        return Setting(max(self.pairs), max(self.hard_negatives), self.views, share)
 
     @property
     def least(self) -> Setting:
         """The setting with the least data."""
-        return Setting(min(self.pairs), min(self.hard_negatives), 1, statistics.mean(self.singles_shares))
+        return self.everything._replace(pairs=min(self.pairs), hard_negatives=min(self.hard_negatives), singles_views=1)
 
     @property
     def equal_steps(self) -> int:
@@ -146,44 +148,27 @@ class AmountSearch(SearchStudy):
         before = trained if model in tuned_recipes(self) else self.training_of(cell.base.model, share, steps)
         return replace(cell, recipe=trained, base=replace(cell.base, recipe=before))
 
-    @cached_property
-    def made(self) -> dict[Any, Cell]:
-        """The cells made so far, which a plan asks for repeatedly."""
-        return {}
-
+    @cache  # noqa: B019 - plans ask for the same cells again and again, and a process has one study
     def arm(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Arm:
         """Return a run of a setting."""
-        key = (model, setting, seed, steps)
-        if key not in self.made:
-            self.made[key] = self.cell_of(*key)
-        return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
+        cell = self.cell_of(model, setting, seed, steps)
+        return Arm(cell, {"steps": cell.recipe.steps, **setting._asdict()})
 
     def check(self) -> None:
         """Raise if there is nothing to search, or if target, split, recipe or budgets don't suit a search."""
         super().check()
         if not 0.5 < self.target <= 1:
             raise UserError(f"--target is above chance, 0.5, and at most 1; got {self.target:g}")
-        if self.split:
-            raise UserError("--split fixes the amount of data, which is searched here; give --recipe instead")
         if not hasattr(self.recipe_given, "singles_views"):
             raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, which is searched here")
-        self.check_budgets()
         for name in ("test_pairs", "validation"):
             if not getattr(self, name):
                 raise UserError(f"--{name.replace('_', '-')} must leave pairs, got 0")
         if self.images_of(self.least) == self.images_of(self.everything):
-            raise UserError(
-                "all settings have as many images: there is nothing to search; give --pairs, --hard-negatives or "
-                "--views more than one value"
-            )
-
-    def check_budgets(self) -> None:
-        """Raise for budgets that don't rise from --steps, or whose longer runs can't continue shorter ones."""
+            raise UserError("all settings have as many images: give --pairs, --hard-negatives or --views more values")
         if not self.budgets:
             return
         if list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] != self.recipe.steps:
             raise UserError(f"--budgets rise from --steps, {self.recipe.steps}; got {self.budgets}")
         if self.recipe.decay is None:
-            raise UserError(
-                "--budgets needs --decay, such as 0.2: with a cosine schedule no run can continue a shorter one"
-            )
+            raise UserError("--budgets needs --decay, such as 0.2: no run continues one with a cosine schedule")

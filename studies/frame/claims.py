@@ -1,23 +1,18 @@
 """Claims, each judged by the interval of a difference, in one table."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
+from menagerie.studies.frame.parts import Part, Rows, Sentence
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
 
 NOTHING = "–"  # there is no difference
-EXPECTED = {-1: "lower: −", 1: "higher: +"}
-# The possible verdicts on a claim, in the words of reports.
-OUTCOMES = {
-    "confirmed": "the interval excludes 0, on the side that the claim lets expect",
-    "contradicted": "the interval excludes 0, on the other side",
-    "undecided": "the interval contains 0, or there is none, or two measures differ in sign",
-    "not tested": "a run that it needs isn't finished, or this study leaves it out",
-}
-HEADER = ("claim", "compared", "tests, their records pooled", "decided", "expected")
+HEADER = ("claim", "compared", "tests, their records pooled", "decided", "difference in points, with its interval")
+OUTCOMES = """Confirmed or contradicted: the interval excludes 0. Undecided: it contains 0, or there is none, or two
+measures differ in sign. Not tested: a run that the claim needs isn't finished, or this study leaves it out."""
 
 
 class Verdict(NamedTuple):
@@ -25,25 +20,21 @@ class Verdict(NamedTuple):
 
     claim: str
     row: str
-    """What the claim is about, by its name in the tables."""
+    """What is compared, by its names in the tables."""
     tests: str
-    """The tests whose records are pooled."""
     outcome: str
-    """One of `OUTCOMES`."""
-    expected: str
-    """The sign that the difference has if the claim is right."""
+    """One of "confirmed", "contradicted", "undecided", "not tested"."""
     difference: str
     """The difference with its interval."""
 
 
 def make_verdict(claim: str, row: str, tests: str, delta: "Estimate | None", sign: int) -> Verdict:
     """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0."""
-    outcome = judge_difference(delta, sign)
-    return Verdict(claim, row, tests, outcome, EXPECTED[sign], NOTHING if delta is None else str(delta))
+    return Verdict(claim, row, tests, judge_difference(delta, sign), NOTHING if delta is None else str(delta))
 
 
 def judge_difference(delta: "Estimate | None", sign: int) -> str:
-    """Return one of `OUTCOMES`: whether the interval of a difference is on one side of 0, and on the side of `sign`."""
+    """Return the outcome: whether the interval of a difference is on one side of 0, and on the side of `sign`."""
     if delta is None:
         return "not tested"
     if not (delta.conclusive and (delta.low > 0 or delta.high < 0)):
@@ -56,16 +47,9 @@ def points_above(its: "Estimate", share: float) -> "Estimate":
     return its._replace(value=its.value - share, low=its.low - share, high=its.high - share, signed=True)
 
 
-def claims_section(verdicts: Sequence[Verdict], measured: str, text: str) -> Iterator[Part]:
-    """Yield the section of claims; `measured` heads the column of differences, `text` says what these are."""
+def claim_parts(verdicts: Sequence[Verdict], says: str) -> Iterator[Part]:
+    """Yield a sentence with the number of claims of each outcome, and the table of claims; `says` is its text."""
     if verdicts:
-        yield Heading("What the paper says, here", text)
-        yield Facts(OUTCOMES)
-        yield Rows("claims", (*HEADER, f"measured: {measured}"), verdicts)
-
-
-def outcomes_sentence(verdicts: Sequence[Verdict], source: str = "the paper") -> str:
-    """Write a sentence with the number of claims of each outcome."""
-    counts = {name: sum(its.outcome == name for its in verdicts) for name in OUTCOMES}
-    listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
-    return f"Of {len(verdicts)} claims of {source}: {listed}."
+        counts = Counter(its.outcome for its in verdicts)
+        yield Sentence(f"Of {len(verdicts)} claims: {', '.join(f'{n} {name}' for name, n in counts.items())}.")
+        yield Rows("claims", HEADER, verdicts, says=f"{says} {OUTCOMES}")

@@ -83,6 +83,12 @@ def sign_of_effect(its: "Estimate | None") -> int:
     return {"confirmed": 1, "contradicted": -1}.get(judge_difference(its, 1), 0)
 
 
+def clear_effects(found: Mapping[Effect, "Estimate"], words: Callable[[Effect], str]) -> str:
+    """Write the effects whose sign is certain, in points."""
+    said = [f"{words(effect)} {its}" for effect, its in found.items() if sign_of_effect(its)]
+    return f"clear effects in points: {', '.join(said) or 'none'}"
+
+
 def effect_parts(
     name: str, found: Found, by: Sequence[str], words: Callable[[Effect], str], says: str = ""
 ) -> Iterator[Part]:
@@ -93,25 +99,18 @@ def effect_parts(
     import altair as alt
     import pandas as pd
 
-    rows = [(key, effect, its) for key, of_key in found.items() for effect, its in of_key.items()]
-    frame = pd.DataFrame(
-        {
-            **dict(zip(by, map(str, key), strict=True)),
-            **{"panel": ", ".join(map(str, key)), "effect": words(effect), "clear": bool(sign_of_effect(its))},
-            **{side: 100 * getattr(its, side) for side in ("value", "low", "high")},
-        }
-        for key, effect, its in rows
+    rows = [(key, words(effect), its) for key, of_key in found.items() for effect, its in of_key.items()]
+    numbers = [(", ".join(map(str, key)), effect, *(100 * end for end in its[:3])) for key, effect, its in rows]
+    frame = pd.DataFrame(numbers, columns=["panel", "effect", "value", "low", "high"])
+    frame["clear"] = [bool(sign_of_effect(its)) for *_, its in rows]
+    base = alt.Chart().encode(
+        y=alt.Y("effect:N", sort=None, title=None),
+        color=alt.condition("datum.clear", alt.value("#4477aa"), alt.value("#999999")),
     )
-    base = alt.Chart().encode(y=alt.Y("effect:N", sort=None, title=None))
-    colour = alt.condition("datum.clear", alt.value("#4477aa"), alt.value("#999999"))
-    dots = base.mark_circle(size=50).encode(alt.X("value:Q", title="effect in percentage points"), color=colour)
-    lines = base.mark_rule().encode(alt.X("low:Q"), alt.X2("high:Q"), color=colour)
+    dots = base.mark_circle(size=50).encode(alt.X("value:Q", title="effect in percentage points"))
+    lines = base.mark_rule().encode(alt.X("low:Q"), alt.X2("high:Q"))
     zero = alt.Chart().mark_rule(color="#666666").encode(x=alt.datum(0))
-    chart = (
-        alt.layer(zero, lines, dots, data=frame)
-        .properties(width=180)
-        .facet(alt.Facet("panel:N", title=None), columns=3)
-    )
-    yield Chart(name, chart, says=says)
-    texts = [(*map(str, key), words(effect), str(its), str(its.seeds)) for key, effect, its in rows]
+    layers = alt.layer(zero, lines, dots, data=frame).properties(width=180)
+    yield Chart(name, layers.facet(alt.Facet("panel:N", title=None), columns=3), says=says)
+    texts = [(*map(str, key), effect, str(its), str(its.seeds)) for key, effect, its in rows]
     yield Rows(name, (*by, "effect", "points", "seeds"), texts)

@@ -54,11 +54,6 @@ class Grid(SplitStudy):
         return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
 
     @property
-    def task(self) -> str:
-        """The kind of false caption that a model must reject, for the report."""
-        return self._kind.task
-
-    @property
     def title(self) -> str:
         names = [title_of(model) for model in self.models]
         return f"{self._kind.title}: {', '.join(names) if len(names) <= MOST_LISTED else f'{len(names)} models'}"
@@ -79,40 +74,28 @@ class Grid(SplitStudy):
         return grid(self, **self.axes)
 
     def page(self, records: Records) -> Iterator[Part]:
-        swaps = records.where(task="swap", subset=self.tests)
-        place = tuple(self.places[0])
-        words = {
-            "pairs": fractions(records),
-            "model": {m: f"{label_text('model', m)} (not tuned)" for m in untuned_models(self)},
-        }
+        swaps, place = records.where(task="swap", subset=self.tests), tuple(self.places[0])
+        named = {m: f"{label_text('model', m)} (not tuned)" for m in untuned_models(self)}
+        rows, words = ("model", *place), {"pairs": fractions(records), "model": named}
         yield from self.answer(swaps)
         yield self.figure("accuracy", swaps, SAYS)
-        yield Heading("The same as tables", self.remarks)
-        yield Table("summary", swaps, ("model", *place), words=words, says="Accuracy (%) on swaps, mean over seeds.")
+        yield Table("summary", swaps, rows, words=words, says=SUMMARY)
         if len(self.models) > 1:
             says = f"Percentage points above {title_of(self.models[0])} on the same records, with intervals."
-            yield Table("differences", swaps, ("model", *place), against={"model": self.models[0]}, says=says)
+            yield Table("differences", swaps, rows, against={"model": self.models[0]}, says=says)
         yield Heading("All tasks", INCOMPLETE)
-        files = file_names(self.tests)
-        for test in self.tests:
+        scores, files = records.scores, file_names(self.tests)
+        filled = set(scores[scores["n"] > 0]["subset"]) if len(scores) else set(self.tests)
+        for test in (test for test in self.tests if test in filled):  # some tests have no scenes in any split
             found = records.where(subset=test)
-            if not len(found.scores) or found.scores["n"].any():  # some tests have no scenes in any split
-                yield Heading(self.label(test), level=3)
-                yield Table(f"tasks-{files[test]}", found, ("model", *place), ("task",))
-        tasks = records.scores["task"].unique() if len(records.scores) else ()
-        others = [task for task in tasks if task in PAIR_TASKS and task != "swap"]
-        for test in self.unseen if others else ():
-            found = records.where(subset=test, task=tuple(others))
-            folded = f"All tasks of {self.label(test)} as a figure"
-            yield self.figure(f"recognition-{files[test]}", found, "Accuracy (%) by task.", ("task",), folded)
-        if ONE_ANIMAL in others:
-            found = records.where(task=ONE_ANIMAL, subset=self.tests)
-            folded = "Captions that mention one animal, on every test (the lower row of OC-CLIP's figure 6)"
-            yield self.figure(
-                ONE_ANIMAL.replace(" ", "-"), found, "The false caption has the other's texture.", folded=folded
-            )
+            yield Heading(self.label(test), level=3)
+            yield Table(f"tasks-{files[test]}", found, rows, ("task",))
+            if test in self.unseen and len(scores):
+                pairs = found.where(task=tuple(task for task in PAIR_TASKS if task in set(scores["task"])))
+                folded = f"All tasks of {self.label(test)} as a figure"
+                yield self.figure(f"recognition-{files[test]}", pairs, "Accuracy (%) by task.", ("task",), folded)
         yield Heading("Where the models err")
-        yield Cases("cases", records.where(subset=self.tests), ("model", *place), says="By what images show.")
+        yield Cases("cases", records.where(subset=self.tests), rows, says="By what images show.")
 
     def answer(self, swaps: Records) -> Iterator[Part]:
         """Yield a sentence for each test of `unseen`: accuracies of at most `MOST_LISTED` models at the first place."""
@@ -146,21 +129,15 @@ class Grid(SplitStudy):
         up, across, *rest = long
         return HeatMap(name, records, x=across, y=up, panels=(*tests, *rest, *short, "model"), says=says, folded=folded)
 
-    @property
-    def remarks(self) -> str:
-        """Explain the numbers in brackets beside fractions of pairs."""
-        kept = "all of the world" if self.split else "all that are kept neither for validation nor for unseen pairs"
-        return f"In brackets the number of animal pairs in training, of {kept}."
 
-
-ONE_ANIMAL = "one animal"  # the task that OC-CLIP's figure 6 has in its lower row
 MOST_LISTED = 5  # models in a title or a sentence
 FEW = 2  # values of an axis, too few for a side of a heat map
-SAYS = """Accuracy (%) on swaps, the hard negatives, by test and model, and by what varies. Pairs: the fraction of
-animal pairs in training; hard negatives: the fraction of these pairs whose swapped images are in training too."""
-INCOMPLETE = """Unless a recipe says otherwise training captions mention all that an image shows. A caption that leaves
-out an animal or a texture is of a kind that training didn't have; an accuracy below chance there is mostly a preference
-for shorter or longer captions."""
+SAYS = """Accuracy (%) on swaps by test and model, and by what varies. Pairs: the fraction of animal pairs in training;
+hard negatives: the fraction of these pairs whose swapped images are in training too."""
+SUMMARY = """Accuracy (%) on swaps, mean over seeds. In brackets the number of animal pairs in training, of all that are
+kept neither for validation nor for unseen pairs."""
+INCOMPLETE = """Captions that leave out an animal or a texture are of a kind that training didn't have, unless its
+recipe says so: an accuracy below chance there is mostly a preference for shorter or longer captions."""
 
 
 def fractions(records: Records) -> dict[float, str]:

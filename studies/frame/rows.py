@@ -20,8 +20,8 @@ from menagerie.models.spec import ScorerSpec
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.papers import ablations_of
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.claims import Verdict, make_verdict
-from menagerie.studies.frame.parts import Bars, Part, Table
+from menagerie.studies.frame.claims import Verdict, judge_difference, make_verdict
+from menagerie.studies.frame.parts import Bars, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.data import FRACTIONS, CellData
@@ -151,17 +151,20 @@ def row_claims(spec: ScorerSpec, split: str, records: Records) -> Iterator[Verdi
             yield make_verdict(claim.text, claim.row, tests, found.get((claim.row,)), claim.sign)
 
 
-def row_parts(name: str, records: Records, base: str, says: str, **look: Any) -> Iterator[Part]:
-    """Yield the figure of all rows' accuracy, a table of the same, and one of how far rows are above the base row.
-    `look` has further fields of the first table."""
-    beside = records.where(row=base)
-    dots = f"{says} Accuracy of each row with its interval, a panel for each test; pale dots are seeds. Dashed: {base}."
-    yield Bars(name, records, ("row",), panels=BOTH, dots=True, beside=beside, says=dots)
+def row_parts(name: str, records: Records, base: str, **look: Any) -> Iterator[Part]:
+    """Yield how many rows differ from the base row, a figure and a table of all rows' accuracy, and a table of
+    differences. `look` has further fields of the first table."""
+    found = {row: its for (row,), its in records.estimates(("row",), {"row": base}).items()}
+    if found:
+        lower, higher = (sum(judge_difference(its, k) == "confirmed" for its in found.values()) for k in (-1, 1))
+        lowest = min(found, key=lambda row: found[row].value)
+        counts = f"{lower} of {len(found)} rows are lower than {base} by more than chance and {higher} higher"
+        yield Sentence(f"Over these tests {counts}; the lowest is {lowest}, {found[lowest]} points.")
+    dots = f"Accuracy of each row, a panel for each test; pale dots are seeds. Dashed: {base}."
+    yield Bars(name, records, ("row",), panels=BOTH, dots=True, beside=records.where(row=base), says=dots)
     yield Table(f"accuracy-{name}", records, ("row",), BOTH, says="Accuracy in percent, mean and deviation.", **look)
-    above = f"Percentage points above {base} on the same records, with the interval. A row whose tests show other "
-    above += "scenes is compared with the mean over the same animals."
-    words = look.get("words", {})
-    yield Table(f"differences-{name}", records, ("row",), BOTH, against={"row": base}, words=words, says=above)
+    above = f"Percentage points above {base} on the same records, or on the same animals if scenes differ."
+    yield Table(f"differences-{name}", records, ("row",), BOTH, against={"row": base}, says=above)
 
 
 def explain_rows(spec: ScorerSpec, lines: Mapping[str, str]) -> dict[str, str]:

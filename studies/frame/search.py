@@ -30,7 +30,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
 from menagerie.models.spec import Range
-from menagerie.studies.frame.adaptive import IMAGINED
+from menagerie.studies.frame.adaptive import IMAGINED, WHY
 from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.differences import describe_differences
 
@@ -221,7 +221,7 @@ class Search:
         """Write the result of a trial, if it has ended; returns whether it has."""
         if tried.values is None and not tried.pruned:
             return False
-        for name, value in tried.attributes.items():
+        for name, value in {**tried.attributes, **({WHY: tried.pruned} if tried.pruned else {})}.items():
             storage.set_trial_user_attr(trial._trial_id, name, value)
         state = TrialState.PRUNED if tried.pruned else TrialState.COMPLETE
         study.tell(trial.number, None if tried.pruned else list(tried.values or ()), state, skip_if_finished=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from menagerie.studies.frame.estimate import Estimate, curve_estimate, estimate, rise
+from menagerie.studies.frame.estimate import Estimate, curve_estimate, rise
 
 STEP = 0.1  # of coverage and of information, for which slopes are stated
 BEFORE, AFTER = 0.3, 0.4  # coverages between which Uselis et al. saw accuracy jump
@@ -26,11 +26,6 @@ def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = 
     """Return a statistic of the means of groups, over common seeds; None if a group or a common seed is missing."""
     its = curve_estimate(parts, function) if all(map(len, parts)) else None
     return its and its._replace(signed=signed)
-
-
-def group_accuracy(part: pd.DataFrame) -> Estimate | None:
-    """Return a group's accuracy; None without records."""
-    return estimate(part) if len(part) else None
 
 
 def gain_from(chances: Sequence[float]) -> Statistic:

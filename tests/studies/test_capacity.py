@@ -64,14 +64,13 @@ def test_accuracy_stands_along_the_number_of_objects(parts):
     from menagerie.studies.frame.figures import draw_lines
 
     (part,) = (part for part in parts if isinstance(part, Lines))
-    drawn = draw_lines(part)
-    panels = [axis for axis in drawn.figure.axes if axis.get_title()]
-    titles = [" ".join(axis.get_title().split()) for axis in panels]
-    assert titles == ["training: one object", "training: up to 2 objects"]
-    for axis in panels:
-        (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
-        assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
-        assert min(oc_clip.get_ydata()) > max(clip.get_ydata())
+    frame = draw_lines(part).chart.data
+    assert list(dict.fromkeys(frame["panel"])) == ["training: up to 1 objects", "training: up to 2 objects"]
+    for _, panel in frame.groupby("panel"):
+        clip, oc_clip = (its for _, its in panel.groupby("colour", sort=False))
+        assert list(clip["x"]) == list(oc_clip["x"])
+        assert len(clip) == len(TESTS)
+        assert oc_clip["value"].min() > clip["value"].max()
 
 
 @pytest.fixture(scope="module")

@@ -266,8 +266,8 @@ def folder(tmp_path_factory):
 
 def test_a_compute_run_has_its_page_figures_and_tables(folder):
     out = folder / "runs/compute-smoke"
-    assert "trained up to the largest budget" in (out / "report.html").read_text()
-    for name in ("operations", "images", "cpu_seconds", "tests", "training"):
+    assert {row["budgets"] for row in read_rows(out / "best.csv")} <= {"at chance", "rising", "flat"}
+    for name in ("operations", "tests", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     rows = read_rows(out / "results.csv")
     assert {(row["split"], row["steps"]) for row in rows} == {
@@ -277,7 +277,7 @@ def test_a_compute_run_has_its_page_figures_and_tables(folder):
     assert flops["binding", "24"] == 2 * flops["binding", "12"] > 0
     assert all(float(row["cpu_seconds"]) > 0 for row in rows)
     choices = read_rows(out / "choices.csv")
-    assert sum(row["steps 24"] != "" for row in choices) == 2  # one of two rates at each split
+    assert sum(row["steps"] == "24" for row in choices) == 2  # one of two rates at each split
 
 
 def accuracies(folder: Path) -> list[tuple[str, ...]]:

@@ -23,7 +23,7 @@ STUDY = replace(PRESETS["smoke"], seeds=3)
 NONE = Records((), ROOT)
 
 
-@pytest.mark.parametrize("kind", STUDY.kinds, ids=lambda kind: "-".join(kind[:3]))
+@pytest.mark.parametrize("kind", STUDY.subjects, ids=lambda kind: "-".join(kind[:3]))
 def test_every_combination_keeps_the_contract(kind):
     check_contract(kind.model, TOWERS, kind.options(16, 1.0), negatives=kind.loss == "contrastive")
 

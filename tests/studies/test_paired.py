@@ -12,7 +12,6 @@ from menagerie.studies.measures.robustness import (
     effective_robustness,
     gain,
     gain_from,
-    group_accuracy,
     jump_along,
     slope_along,
 )
@@ -95,7 +94,6 @@ def test_groups_are_compared_over_common_seeds():
     without = every[every.seed > 0]
     for its in (contrast([every, without], gain, signed=True), compare_groups(every, without)[2]):
         assert (its.value, its.seeds) == (0, 4)
-    assert group_accuracy(without).value == pytest.approx(without.value.mean())
     assert contrast([every[every.seed == 0], without], gain) is None
     both = pd.concat([every.assign(x=0), without.assign(x=1)])
     assert estimates(both, ("x",), statistic=("x", gain))[()].value == 0

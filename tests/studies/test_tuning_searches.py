@@ -16,9 +16,9 @@ from menagerie.studies import tune
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import read_tuned
-from menagerie.studies.frame.parts import Facts, Rows, Sentence
+from menagerie.studies.frame.parts import Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_figures import history, search_figures
+from menagerie.studies.frame.search_figures import search_figures
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.tune import Searched, Tune
 from tests.command import read_rows
@@ -86,7 +86,7 @@ def test_a_trial_that_diverges_is_left_out_with_its_reason(tmp_path):
     assert 0 < len(failed) < len(rows) == 7
     assert all((row["validation"] is None) == (row in failed) for row in rows)
     assert all(trial.state is TrialState.PRUNED for trial in its.trials if trial.values is None)
-    assert set(its.failures) == {row["trial"] for row in failed}
+    assert all(bool(row["failed"]) == (row in failed) for row in rows)
     assert set(its.means).isdisjoint(row["trial"] for row in failed)
     assert its.chosen[0].params["learning_rate"] <= 3e-3
     SMALL.export(records)
@@ -96,7 +96,6 @@ def test_a_trial_that_diverges_is_left_out_with_its_reason(tmp_path):
     assert best.fields["learning_rate"] == its.chosen[0].params["learning_rate"]
     parts = list(SMALL.page(records))
     assert f"clip: trial {its.chosen[0].number} is best, with {100 * its.chosen[1]:.1f} %" in parts[0].text
-    assert len(next(part.facts for part in parts if isinstance(part, Facts))) == len(failed)
 
 
 def test_best_is_not_written_before_it_is_known(tmp_path):
@@ -145,9 +144,9 @@ def test_a_model_all_of_whose_trials_fail_is_named_and_the_others_have_their_rec
 def test_a_trial_of_too_many_parameters_is_pruned_with_its_reason(tmp_path):
     """Options of a model's own are searched too, and decide its size."""
     (its,) = folder(tmp_path).run(replace(SMALL, trials=3, parameters=1000))
-    assert all(trial.state is TrialState.PRUNED for trial in its.trials)
-    assert all(re.fullmatch(r"\d+ parameters, more than --parameters 1000", why) for why in its.failures.values())
-    assert len(its.failures) == 3
+    assert [trial.state for trial in its.trials] == [TrialState.PRUNED] * 3
+    reasons = [row["failed"] for row in SMALL.trial_rows([its])]
+    assert all(re.fullmatch(r"\d+ parameters, more than --parameters 1000", why) for why in reasons)
 
 
 def test_a_stopped_search_of_tuning_draws_the_same_trials(tmp_path):
@@ -253,13 +252,13 @@ def test_a_space_and_an_objective_of_a_users_own(tmp_path):
 
 def test_the_table_of_trials_has_the_options_of_all_models():
     class Trial:
-        number, values = 0, (0.5,)
+        number, values, user_attrs = 0, (0.5,), {}
 
         def __init__(self, **params):
             self.params = params
 
     plain, own = Trial(learning_rate=0.1), Trial(learning_rate=0.2, **{"option width": 3})
-    both = [Searched(name, [trial], {}, {}, {}, 0, True) for name, trial in (("a", plain), ("b", own))]
+    both = [Searched(name, [trial], {}, {}, 0, True) for name, trial in (("a", plain), ("b", own))]
     assert [row["options"] for row in SMALL.trial_rows(both)] == [{}, {"width": 3}]
     assert "options" not in SMALL.trial_rows(both[:1])[0]
 
@@ -273,19 +272,20 @@ def test_a_folder_goes_on_with_more_trials(tmp_path):
 
 
 def test_a_figure_has_the_trials_with_values_and_parameters_that_vary():
-    """Without two different values there is none; importances need many trials."""
+    """Without two different values there is none."""
     space = {"x": FloatDistribution(0, 1), "fixed": FloatDistribution(1, 1)}
 
     def trial(x, value):
         return optuna.create_trial(params={"x": x, "fixed": 1.0}, distributions=space, value=value)
 
+    def drawn(searches):
+        return [part.figure() for part in search_figures(searches, "accuracy")]
+
     for trials in ([], [trial(0.5, 0.5)], [trial(0.1, 0.5), trial(0.2, 0.5)]):
-        assert history({"a": trials}, "accuracy").figure() is None
+        assert drawn({"a": trials}) == [None, None]
     trials = [trial(0.1 * k, 0.5 + 0.01 * k) for k in range(4)]
-    parallel, by_parameter = search_figures({"a": trials}, "accuracy")
-    assert len(by_parameter.figure().axes[:-1]) == 1
-    assert "fixed" not in [text.get_text() for text in parallel.figure().axes[0].get_xticklabels()]
-    assert len(list(search_figures({"a": trials * 15}, "accuracy"))) == 3
-    two = history({"a": trials, "b": trials[:2]}, "accuracy")
+    _, by_parameter = drawn({"a": trials})
+    assert len(by_parameter.axes[:-1]) == 1
+    two = next(search_figures({"a": trials, "b": trials[:2]}, "accuracy"))
     assert len(two.numbers()) == 6
     assert two.figure().axes
