@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
+from menagerie.envs.core.records import write_records
 from menagerie.envs.core.validation import SIDE
 from menagerie.studies.frame.command import main
+from menagerie.studies.runs.results import CELLS
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ class Evaluate(ScoringStudy):
     """Evaluation of given models"""
 
     on: ClassVar[str] = "split"
-    kept: ClassVar[str] = "cells.jsonl"
     written_by: ClassVar[str] = "menagerie.studies.scoring.splits"
 
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
@@ -62,14 +63,13 @@ class Evaluate(ScoringStudy):
 
     def check(self) -> None:
         """Raise for unknown names and for models that can't be loaded, before anything is rendered."""
-        from menagerie.studies.scoring.frozen import check_frozen_options
+        from menagerie.generators.splits.recipe_file import FROZEN
 
         if not self.models or not self.splits:
             raise UserError("give one or more models, and after --splits one or more splits")
         super().check()
-        tuple(self.recipes)
-        check_frozen_options(self.splits, self.world, self.resolution, type(self).resolution)
-        tuple(self.tested)
+        if any(name in FROZEN for name in self.recipes) and (self.world or self.resolution != type(self).resolution):
+            print("note: --world and --resolution change nothing of frozen benchmarks")
 
     def prepare(self, out: Path) -> "Evaluate":
         """Render missing atlas entries of the recipes' scenes, and write the split files."""
@@ -87,38 +87,34 @@ class Evaluate(ScoringStudy):
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
-        """Yield a piece for each model and each split that is there; in a dry run also for recipes."""
+        """Yield a piece for each model and each split that is there; those of recipes are once they are rendered."""
         from menagerie.generators.splits.recipe_file import FROZEN
         from menagerie.studies.scoring.splits import split_labels, split_piece
 
-        labels = split_labels(self.splits).items()
-        splits = [
-            (
-                label,
-                self.files.get(name, Path(name)),
-                None if name in self.files else self.recipes[name],
-                name in FROZEN,
-            )
-            for name, label in labels
-            if name in self.files or self.dry_run
-        ]
+        labels = split_labels(self.splits)
+        splits = [(labels[name], self.files[name], name in FROZEN) for name in self.splits if name in self.files]
         return (split_piece(model, *split, **self.how) for model in self.tested for split in splits)
 
     def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""
-        from menagerie.studies.scoring.planned import planned_scenes
-
         super().forecast()
         for name, recipe in self.recipes.items():
-            scenes = len(recipe.with_counterfactuals(planned_scenes(name, recipe)))
-            print(f"{name}, {scenes} scenes of {recipe.world}: missing atlas entries are rendered first")
-            if recipe.least_visible:
-                print(f"{name}: at most, because scenes in which an object is too hidden are left out")
+            print(f"and {name} of {recipe.world}, which is rendered first, by each model")
         return True
+
+    def tables(self, records: "Records") -> None:
+        """Write results.csv and, for notebooks, cells.jsonl."""
+        from menagerie.studies.scoring.page import named_results
+
+        super().tables(records)
+        found = named_results(records)
+        write_records(
+            records.out / CELLS, [its | {"seed": 0, "labels": {"split": piece.label}} for piece, its in found]
+        )
 
     def export(self, records: "Records") -> None:
         """Write results.tex, and the cards of frozen benchmarks."""
-        from menagerie.studies.scoring.frozen import write_cards
+        from menagerie.studies.scoring.cards import write_cards
 
         super().export(records)
         for card in write_cards(records):

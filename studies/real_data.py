@@ -153,7 +153,7 @@ class RealTraining(PhotographStudy):
         cells = records.where(lambda arm: arm.trains)
         yield Heading("How they trained")
         yield Curves("training", cells, varying_axes(records), chance=self.chance, says=TRAINED)
-        yield from benchmark_tables.parts(records.where(lambda arm: not arm.trains))
+        yield from benchmark_tables.parts(records, self.scores(records))
 
     @property
     def chance(self) -> float:

@@ -7,8 +7,8 @@
 A model is a run (all its cells), a checkpoint, an open_clip model (without weights: random), a folder of Hugging Face's
 CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL; docs/judges.md), or a class
 of your own. docs/transfer.md lists the files of benchmarks. Texts and image files of a benchmark that a model's
-training had are counted. Ends with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores of every
-record in `--out`. Run again, also with further models and benchmarks, it skips what is finished.
+training had are counted. Ends with `report.html`, `results.csv`, `results.tex` and the scores of every record in
+`--out`. Run again, also with further models and benchmarks, it skips what is finished.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,6 @@ class Transfer(ScoringStudy):
     """Transfer to photographs"""
 
     on: ClassVar[str] = "benchmark"
-    kept: ClassVar[str] = "results.jsonl"
     written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_tables"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()

@@ -15,7 +15,7 @@ class Cards:
     """Verify cards of frozen benchmarks (exit status 1 if one is wrong), or make a leaderboard of verified cards."""
 
     what: tyro.conf.Positional[Literal["verify", "board"]]
-    """verify: seal, benchmark, and numbers against the scores beside a card. board: write a page."""
+    """verify: seal, benchmark, and numbers against the scores beside it. board: write a page."""
     cards: tyro.conf.Positional[tuple[Path, ...]]
     """The cards, .json."""
     out: Path | None = None
@@ -36,11 +36,10 @@ class Cards:
         refused = False
         for path in self.cards:
             try:
-                _, card, recomputed = verify_card(path)
+                card = verify_card(path)
             except UserError as error:
                 print(f"refused: {error}", file=sys.stderr)
                 refused = True
                 continue
-            numbers = "numbers recomputed" if recomputed else "numbers not recomputed, as its scores aren't there"
-            print(f"{path}: {card.model.name} on {card.benchmark['name']} verified, {numbers}")
+            print(f"{path}: {card.model.name} on {card.benchmark['name']} verified")
         return refused

@@ -39,7 +39,6 @@ class StoredResult(msgspec.Struct):
     benchmark: str = ""
     tasks: dict[str, Numbers] = {}
     headlines: dict[str, Numbers] = {}
-    wrong: list[dict[str, Any]] = []
     cut: CutTexts | None = None
     skipped: dict[str, int] = {}
     judged: dict[str, int] = {}

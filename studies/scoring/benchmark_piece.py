@@ -1,13 +1,12 @@
 """A model on a benchmark of photographs: all its tests are scored once, and the result is kept in a folder."""
 
-import csv
 import hashlib
 import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,14 +14,16 @@ import numpy as np
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import whole_file, write_csv
+from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item, ScoredItem, Summary, apply_rule, summarise
+from menagerie.generators.benchmarks.benchmark import Item, ScoredItem, Summary, apply_rule, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
-from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.parsers.registry import DEFAULT, open_parser
+from menagerie.generators.sources.captions_file import parse_all
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.embedding_store import EmbeddingFolder
 from menagerie.models.evaluation.embeddings import Embeddings
@@ -32,60 +33,42 @@ from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.analysis.jackknife import jackknife_intervals
 from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import Piece, images_needed
+from menagerie.studies.scoring.piece import SCORES, Piece, images_needed
 from menagerie.studies.scoring.rerank import FirstPass, Reranker
-from menagerie.studies.scoring.texts import (
-    Skipped,
-    cut_record,
-    describe_parser,
-    graph_identity,
-    graph_record,
-    parse_benchmarks,
-    readable_texts,
-)
+from menagerie.studies.scoring.texts import Skipped, cut_record, readable_texts
 
 VERSION = 3  # of how records are scored
-PIECES, FILE, TEXTS = "pieces", "scores.csv", "texts.csv"
-WRONG = 6  # wrong images of a piece that are kept
-SCORES = ("record", "task", "official", "neutral", "tied", "scores")
+PIECES, TEXTS = "pieces", "texts.csv"
+COLUMNS = ("record", "task", "official", "neutral", "tied", "scores")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A benchmark whose files were read. It is pickled for the process that scores it."""
+    """A benchmark whose files were read."""
 
     label: str
-    about: str
     published: Mapping[str, Mapping[str, float]]
     """Percentages that papers report, by model and measure."""
-    bench: PhotographBenchmark = field(repr=False)
+    pickled: bytes = field(repr=False)
+    """The benchmark, for the process that scores it."""
+    files: tuple[str, ...]
+    """The user's own files that define the benchmark's classes and functions."""
     content: Mapping[str, Any]
     """What decides a result: a hash of the records and the sizes of their images, and the graphs."""
     graphs: Mapping[str, Any]
-    """The record of a result's graphs; empty where every text is one node."""
-    parser: str
-    """A line for the report: the parser's name, and how captions were parsed; empty without a parser."""
-    files: tuple[str, ...] = ()
-    """The user's own files that define the benchmark's classes and functions."""
+    """The record of a result's graphs: their parser, and how many texts are one node; empty where all are."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return unpickled_subject, (OwnFiles(self.files), {item.name: getattr(self, item.name) for item in fields(self)})
+    @property
+    def bench(self) -> PhotographBenchmark:
+        return unpickled(self.pickled, self.files)
 
 
-class OwnFiles:
-    """The user's own files. Unpickling this runs them, so that what is pickled after it can be unpickled."""
-
-    def __init__(self, files: Sequence[str]) -> None:
-        self.files = files
-        for file in files:
-            own_module(file)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OwnFiles, (self.files,)
-
-
-def unpickled_subject(own: OwnFiles, values: Mapping[str, Any]) -> Subject:
-    return Subject(**values)
+@cache
+def unpickled(pickled: bytes, files: Sequence[str]) -> PhotographBenchmark:
+    """Return a benchmark, after running the user's own files that define it."""
+    for file in files:
+        own_module(file)
+    return pickle.loads(pickled)
 
 
 @dataclass(frozen=True)
@@ -106,10 +89,6 @@ class BenchmarkPiece(Piece):
     tests: ClassVar[tuple[str, ...]] = ()
     on: ClassVar[str] = "benchmark"
 
-    @property
-    def trained_on(self) -> str | None:
-        return self.had or None
-
     def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         place = {"model": self.model, "benchmark": self.label, "piece": self.id}
         return (place | {"kind": kind, "name": name, **its} for kind, name, its in result_numbers(result))
@@ -123,8 +102,8 @@ class BenchmarkPiece(Piece):
             yield f"{scored} of {scored + sum(left.values())} scored; {reasons}: this is no result of the benchmark"
         if self.had:
             yield f"its training had {self.had}; no record is left out for this"
-        if self.subject.parser:
-            yield f"scene graphs of texts are from the parser {self.subject.parser}"
+        if parser := result.get("parser"):
+            yield f"scene graphs of {parser['texts']} texts by {parser['name']}, {parser['fell_back']} of one node"
 
     @property
     def questions(self) -> int:
@@ -158,12 +137,12 @@ class BenchmarkPiece(Piece):
             reranker = self.first and Reranker(self.first, words, self.device, self.embeddings_of)
         cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
         results = attempt(self.model, "fails", lambda: rate_tests(rater, words, report, reranker))
-        write_csv(self.folder / FILE, SCORES, outcome_rows(results))
+        write_csv(self.folder / SCORES, COLUMNS, outcome_rows(results))
         if bench.made_texts:
-            write_texts(self.folder / TEXTS, bench)
+            rows = ([item.record, *(text.text for text in item.texts)] for item in bench.items)
+            write_csv(self.folder / TEXTS, ("record", "texts"), rows)
         return {
             **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
-            "wrong": surest_errors(results),
             **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
             **{"cut": cut, **judged_record(scorer), "skipped": skipped._asdict()},
@@ -176,34 +155,47 @@ def result_numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mappin
         yield from ((kind[:-1], name, values) for name, values in result[kind].items())
 
 
-def subject_of(spec: BenchmarkSpec, bench: PhotographBenchmark, parser: CaptionParser | None = None) -> Subject:
-    """Return a benchmark with the identity of its content. Raises if it can't be pickled."""
+def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographBenchmark]], name: str, parses: Path) -> list[Subject]:
+    """Return the benchmarks with the graphs of a parser, which are kept in the folder `parses`; by default each text is
+    one node.
+
+    All texts are parsed at once. Raises for captions for which the parser has no answer.
+    """
+    if name == DEFAULT or not read:
+        return [subject_of(spec, bench) for spec, bench in read]
+    parser, found = open_parser(name, parses), []
+    texts = [list(dict.fromkeys(text.text for text in bench.texts)) for _, bench in read]
+    parse_all(parser, list(dict.fromkeys(text for its in texts for text in its)))
+    for (spec, bench), its in zip(read, texts, strict=True):
+        graphs = {text: parser.graph(text) for text in its}
+        made = bench.reword({text: Caption(text.text, graphs[text.text]) for text in bench.texts})
+        hashed = hashlib.sha256(repr([*map(tuple, graphs.values())]).encode(errors="backslashreplace")).hexdigest()
+        record = {"name": parser.name, "texts": len(its), "fell_back": sum(map(parser.fell_back, its))}
+        found.append(subject_of(spec, made, {"parser": parser.identity(), "graphs": hashed}, {"parser": record}))
+    return found
+
+
+def subject_of(
+    spec: BenchmarkSpec,
+    bench: PhotographBenchmark,
+    decides: Mapping[str, Any] | None = None,
+    graphs: Mapping[str, Any] | None = None,
+) -> Subject:
+    """Return a benchmark with the identity of its content, to which graphs add what `decides` says. Raises if it can't
+    be pickled."""
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
-    content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **graph_identity(bench, parser)}
-    published = {model: dict(numbers) for model, numbers in spec.published.items()}
     try:
-        sent = pickle.dumps(bench)
+        pickled = pickle.dumps(bench)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         reason = f"the benchmark {spec.name} can't be sent to the process that scores it ({error})"
         raise UserError(f"{reason}; write its rules as functions of its file, not as lambdas") from error
-    graphs, parser_line = graph_record(bench, parser), describe_parser(parser)
-    return Subject(spec.name, spec.about, published, bench, content, graphs, parser_line, own_files_in(sent))
-
-
-def own_files_in(pickled: bytes) -> tuple[str, ...]:
-    """Return the user's own files whose classes and functions a pickle refers to."""
     own = {name: module for name, module in sys.modules.items() if name.startswith(OWN_MODULES)}
-    return tuple(str(module.__file__) for name, module in own.items() if name.encode() in pickled)
-
-
-def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographBenchmark]], parser: str, parses: Path) -> list[Subject]:
-    """Return the benchmarks with a parser's graphs, which are kept in the folder `parses`."""
-    if not read:
-        return []
-    opened, benches = parse_benchmarks([bench for _, bench in read], parser, parses)
-    return [subject_of(spec, bench, opened) for (spec, _), bench in zip(read, benches, strict=True)]
+    files = tuple(str(module.__file__) for name, module in own.items() if name.encode() in pickled)
+    content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **(decides or {})}
+    published = {model: dict(numbers) for model, numbers in spec.published.items()}
+    return Subject(spec.name, published, pickled, files, content, graphs or {})
 
 
 def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
@@ -312,38 +304,3 @@ def outcome_rows(results: Sequence[ScoredItem]) -> Iterator[tuple[object, ...]]:
     for item, scores, outcome in results:
         texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
         yield item.record, item.task, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts
-
-
-def write_texts(path: Path, bench: Benchmark) -> None:
-    """Write a row for each item with its texts, for benchmarks whose texts are made by this package."""
-    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows(
-            (item.record, *(t.text for t in item.texts)) for item in bench.items
-        )
-
-
-def surest_errors(results: Sequence[ScoredItem]) -> list[Mapping[str, Any]]:
-    """Return the images of wrong tests that prefer a false text by the widest margins, each once."""
-    examples = [example for result in results if result.outcome.official < 1 for example in preferences(result)]
-    shown: dict[int, Mapping[str, Any]] = {}
-    for example in sorted(examples, key=lambda one: one["scores"][1] - one["scores"][0], reverse=True):
-        if len(shown) < WRONG:
-            shown.setdefault(example["image"], example)
-    return list(shown.values())
-
-
-def preferences(result: ScoredItem) -> Iterator[Mapping[str, Any]]:
-    """Yield images of a test that prefer a false text or tie with it; none for tests that ask for images."""
-    item, scores, _ = result
-    if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
-        return
-    for k, row in enumerate(scores):
-        true_text = min(item.own(k), key=row.__getitem__)
-        best = max((place for place in range(len(row)) if place not in item.own(k)), key=row.__getitem__)
-        if row[best] >= row[true_text]:
-            record = item.record if item.record.startswith(item.task) else f"{item.task}, {item.record}"
-            yield {
-                **{"image": item.images[k], "record": record},
-                **{"true": item.texts[true_text].text, "preferred": item.texts[best].text},
-                "scores": [float(row[true_text]), float(row[best])],
-            }

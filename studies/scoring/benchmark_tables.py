@@ -1,67 +1,34 @@
-"""The numbers of models on benchmarks of photographs, also in a paper's layout, and their clearest errors.
+"""The numbers of models on benchmarks of photographs, also in a paper's layout.
 
 Each column of a paper's table names our number for it. Where the paper doesn't say what a number is of, the table's
 note does."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from menagerie.envs.core.files import file_names
 from menagerie.envs.core.reading import read_toml
 from menagerie.generators.benchmarks.benchmark import summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task
-from menagerie.studies.analysis.tables import DASH, to_latex
+from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import NOTHING
-from menagerie.studies.frame.parts import Heading, Part, Picture, Pictures, Rows
+from menagerie.studies.frame.parts import Part, Rows
 from menagerie.studies.frame.records import Records
-from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, result_numbers
+from menagerie.studies.scoring.benchmark_piece import result_numbers
 from menagerie.studies.scoring.page import named_results, short_names
 from menagerie.studies.scoring.scores import Score, level_of, share_or_dash
 
 NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
 COLUMNS = ("model", "benchmark", "kind", "name", *NUMBERS, "piece")
 THEIRS = " (theirs)"
-PIXELS = 160  # of a picture
 PAPERS = (
     f"The tables of the paper on OC-CLIP, in its layout: rows marked{THEIRS} are its numbers, all others were measured "
-    "here by each benchmark's official rule. –: the paper has no number, or this page has none, for the reason after "
-    "it. *: not of all records."
+    "here by each benchmark's official rule. –: there is no number; the notes say of which tests not all records count."
 )
-WRONG = (
-    "Images for which a model preferred a false text, ✗, to the true one, ✓, by the widest margins, with both scores. "
-    "Pictures show the middle of an image, or of the part of it that the texts are about. For an untrained model they "
-    "are noise."
-)
-
-
-class Column(NamedTuple):
-    """A column of a paper's table, and where our number for it is."""
-
-    title: str
-    benchmark: str
-    name: str
-    """The name of a task or of a headline."""
-
-
-class PaperTable(NamedTuple):
-    """A table of a paper, with its numbers in percent."""
-
-    number: int
-    title: str
-    note: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
-
-
 OC_CLIP = read_toml(Path(__file__).with_name("oc_clip_tables.toml"))
-TABLES = [PaperTable(**given | {"columns": [Column(*its) for its in given["columns"]]}) for given in OC_CLIP["tables"]]
 
 
 def name_headline(benchmark: str, headline: str) -> str:
@@ -108,75 +75,28 @@ def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
     return {name: summary.neutral for name, summary in (tasks | headlines).items() if summary.neutral is not None}
 
 
-def paper_tables(records: Records) -> list[tuple[PaperTable, pd.DataFrame]]:
-    """Return the paper's tables for which a benchmark was scored: our models, chance, and then the paper's numbers."""
-    found = []
-    for layout in TABLES:
-        if {piece.label for piece, _ in named_results(records)} & {column.benchmark for column in layout.columns}:
-            benches = {arm.cell.label: arm.cell.subject.bench for arm in records.arms}
-            chances = {label: {name: its for (_, name), its in chances_in(b).items()} for label, b in benches.items()}
-            guessed = [share_or_dash(chances.get(its.benchmark, {}).get(its.name)) for its in layout.columns]
-            theirs = [zip_longest(layout.columns, figures, fillvalue=DASH) for _, *figures in layout.rows]
-            rows = [*our_rows(records, layout), ["chance", *guessed]]
-            rows += [
-                [row[0] + THEIRS, *(figure for _, figure in its)] for row, its in zip(layout.rows, theirs, strict=True)
-            ]
-            found.append((layout, pd.DataFrame(rows, columns=["model", *(its.title for its in layout.columns)])))
-    return found
-
-
-def our_rows(records: Records, layout: PaperTable) -> Iterator[list[str]]:
-    """Yield a row for each model. In place of a missing number there is a dash with the reason."""
-    arms = {(arm.cell.model, arm.cell.label): arm for arm in records.arms}
-    for model, title in short_names(records).items():
-        cells = []
-        for column in layout.columns:
-            arm = arms.get((model, column.benchmark))
-            result = records.result(arm) if arm else None
-            rows = [its for _, name, its in result_numbers(result) if name == column.name] if result else []
-            if not rows:
-                cells.append(f"{DASH} left out" if arm and records.left_out(arm) else f"{DASH} not run")
-                continue
-            partial = any(its["missing"] + its["unread"] for its in result["tasks"].values())
-            none = rows[0]["official"] is None
-            cells.append(f"{DASH} no records" if none else share_or_dash(rows[0]["official"]) + "*" * partial)
-        yield [title, *cells]
-
-
-def latex(records: Records) -> list[str]:
-    """Return the tables of the paper in LaTeX."""
-    of = f'of "{OC_CLIP["paper"]}"; rows marked{THEIRS} are its figures. Percent.'
-    return [
-        to_latex(frame, f"{layout.title}, laid out as table {layout.number} {of} {layout.note}")
-        for layout, frame in paper_tables(records)
-    ]
-
-
-def parts(records: Records) -> Iterator[Part]:
-    """Yield the paper's tables, and pictures of the images that models got wrong by the widest margins."""
-    for layout, frame in paper_tables(records):
-        name, title = f"paper-table-{layout.number}", f"Beside table {layout.number} of the paper: {layout.title}"
-        yield Rows(name, list(frame), frame.to_numpy().tolist(), says=f"{PAPERS} {layout.note}", folded=title)
-    found = [(piece, result["wrong"]) for piece, result in named_results(records) if result["wrong"]]
-    if found:
-        yield Heading("Clearest errors", WRONG)
-    for (piece, wrong), file in zip(found, file_names(piece.name for piece, _ in found).values(), strict=True):
-        yield Pictures(f"wrong-{file}", error_pictures(piece, wrong), folded=piece.name)
+def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
+    """Yield the paper's tables of which a benchmark was scored: our models, chance, and then the paper's numbers."""
+    ours = [its for its in scores if not its.model.endswith(THEIRS)]
+    texts = {(its.model, its.test, its.measure): share_or_dash(its.its.value) for its in ours}
+    chances = {(its.test, its.measure): share_or_dash(its.chance) for its in ours}
+    for table in OC_CLIP["tables"]:
+        titles, *places = zip(*table["columns"], strict=True)
+        places = list(zip(*places, strict=True))
+        if {its.test for its in ours}.isdisjoint(test for test, _ in places):
+            continue
+        rows = [
+            [model, *(texts.get((model, *place), DASH) for place in places)]
+            for model in dict.fromkeys(its.model for its in ours)
+        ]
+        rows.append(["chance", *(chances.get(place, DASH) for place in places)])
+        rows += [[model + THEIRS, *them, *[DASH] * (len(places) - len(them))] for model, *them in table["rows"]]
+        title = f"Beside table {table['number']} of the paper: {table['title']}"
+        name, says = f"paper-table-{table['number']}", f"{PAPERS} {table['note']}"
+        yield Rows(name, ("model", *titles), rows, says=says, folded=title)
 
 
 def lines(records: Records) -> Iterator[str]:
     """Yield lines on what models' training had of the benchmarks."""
     for piece in (arm.cell for arm in records.arms if arm.cell.had):
         yield f"{piece.label}: training of {piece.tested.title} had {piece.had}"
-
-
-def error_pictures(piece: BenchmarkPiece, wrong: Sequence[Mapping[str, Any]]) -> list[Picture]:
-    """Return small pictures of the middle of each image, with both texts and their scores."""
-    bench = piece.subject.bench.reframe(PIXELS, squashed=False, interpolation="bicubic")
-    pixels = bench.images([case["image"] for case in wrong]).permute(0, 2, 3, 1).numpy()
-    found = []
-    for image, one in zip(pixels, wrong, strict=True):
-        true, preferred = (f"{score:#.4g}" for score in one["scores"])
-        texts = f"✓ {true} {one['true']}", f"✗ {preferred} {one['preferred']}"
-        found.append(Picture(image, *texts, one["record"]))
-    return found

@@ -1,16 +1,21 @@
-"""Cards: a model's numbers on a frozen benchmark as sealed JSON, with the scores of every record; and a leaderboard
-of cards.
+"""Cards: a model's numbers on a frozen benchmark as sealed JSON, the scores of every record beside it, and a
+leaderboard of cards.
 
 The seal is a digest of the card's text. It detects accidental changes, but it isn't a signature, as everybody can
-compute it. A card is proved by the scores beside it, from which its numbers are computed again, or by evaluating the
-model again.
+compute it. A card is proved by its scores, from which its numbers are computed again, or by evaluating the model again.
 """
 
+import csv
+import io
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import zip_longest
 from os.path import relpath
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,27 +23,49 @@ import pandas as pd
 from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import copy_file, write_text
+from menagerie.envs.core.files import copy_file, file_names, write_text
 from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import check_digest, file_digest, seal, unseal
-from menagerie.generators.benchmarks.benchmark import four_way_rules
+from menagerie.envs.render import RENDER_VERSION
+from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, Item, Scores, apply_rule, texts_chosen
 from menagerie.generators.frozen.benchmark import Frozen, load_frozen
+from menagerie.generators.frozen.digests import digest_of_rows
 from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.models.judges.forms import FORMS
+from menagerie.models.library.judged import JudgeSource
 from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import Estimate, estimates
-from menagerie.studies.scoring.card_scores import read_scores, record_results, scenes_digest
+from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.results import checked_file
+from menagerie.studies.scoring.models import Model, explain_source, training_lines
+from menagerie.studies.scoring.page import named_results
+from menagerie.studies.scoring.piece import SCORES
 
-FORM = 1  # of cards
+COLUMNS = ("subset", "task", "scene", "animals", "true", "scores", "had")
+"""Of a file of scores: the images of an item one after another, of each the scores of its true texts and then of the
+false ones, "nan" where a judge gives no answer; 1 for records that training had, which no number counts."""
 NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps differently on another machine
 MEANS: Mapping[str, Callable[[str], bool]] = {
     "swaps of all tests": lambda task: task == "swap",
     "all tasks but four-way, of all tests": lambda task: not task.endswith(" score"),
 }
-"""The means of a card, each with its tasks. Four-way items aren't among them, because they have the captions of swaps
-again."""
+"""The means of a card, each with its tasks. Four-way items have the captions of swaps again."""
 
 
-class Number(msgspec.Struct, forbid_unknown_fields=True):
+class CardItem(NamedTuple):
+    """A row of a file of scores."""
+
+    subset: str
+    task: str
+    scene: str
+    animals: str
+    true: int
+    scores: Scores
+    had: bool
+
+
+class Number(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """An accuracy from 0 to 1 with its interval for new animal pairs, if it has one."""
 
     test: str
@@ -57,27 +84,7 @@ class Number(msgspec.Struct, forbid_unknown_fields=True):
         return [f"{100 * self.accuracy:.1f}", " to ".join(ends) or DASH]
 
 
-class CardAnswers(msgspec.Struct, forbid_unknown_fields=True):
-    """Counts of a judge's answers: its items, and those without a verdict, which tie."""
-
-    items: int
-    undecided: int
-    compares_images: bool
-    """Whether scores of two images can be compared; else four-way items have only a text score."""
-
-    def __str__(self) -> str:
-        return f"{self.undecided} of {self.items} items without a verdict"
-
-
-class CardTest(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model's training had of a test, in words, and how many records are left out of all numbers for it."""
-
-    test: str
-    had: str
-    left_out: int
-
-
-class CardModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class CardModel(msgspec.Struct, forbid_unknown_fields=True):
     """The model of a card."""
 
     name: str
@@ -88,22 +95,27 @@ class CardModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The training data and steps, if a study here trained the model; else empty."""
     unread: int
     """Number of texts that are longer than the model reads."""
-    answers: CardAnswers | None = None
-    """Only for judges."""
-    had: list[CardTest] = []
+    answers: dict[str, int] = {}
+    """Of a judge: the numbers of its items and of those without a verdict, which tie."""
+    compares_images: bool = True
+    """Whether scores of two images can be compared; else four-way items have only a text score."""
+    had: dict[str, str] = {}
+    """What training had of each test, in words."""
+    left_out: dict[str, int] = {}
+    """How many records of each test are left out of all numbers for it."""
 
     @property
     def marked(self) -> str:
         """The name, with the numbers of items without a verdict and of records that training had, if any."""
-        undecided = [str(self.answers)] if self.answers and self.answers.undecided else []
-        lost = sum(test.left_out for test in self.had)
-        return ", ".join([self.name, *undecided, *[f"without {lost} records for what its training had"] * (lost > 0)])
+        silent, lost = self.answers.get("undecided", 0), sum(self.left_out.values())
+        verdicts = f", {silent} of {self.answers.get('items')} items without a verdict" * (silent > 0)
+        return f"{self.name}{verdicts}" + f", without {lost} records for what its training had" * (lost > 0)
 
 
 class Card(msgspec.Struct, forbid_unknown_fields=True):
     """The content of a card."""
 
-    form: int
+    form: Literal[2]
     benchmark: dict[str, str | int]
     """Its name, version, digest and resolution."""
     model: CardModel
@@ -112,29 +124,56 @@ class Card(msgspec.Struct, forbid_unknown_fields=True):
     date: str
     means: list[Number]
     tests: list[Number]
-    predictions: dict[str, str]
-    """The name and the digest of the file of scores."""
+    scores: str
+    """The digest of the file of scores, which is called as the card is."""
 
 
-class VerifiedCard(NamedTuple):
-    """A verified card, and whether its numbers were computed again from the scores beside it."""
-
-    path: Path
-    card: Card
-    recomputed: bool
+def score_row(subset: str, item: Item, scores: Scores, had: bool = False) -> tuple[object, ...]:
+    """Return the row of an item. Nine digits represent a number of single precision exactly."""
+    written = "; ".join(" ".join(f"{score:.9g}" for score in image) for image in scores)
+    return subset, item.task, item.record, item.cluster, item.true, written, int(had)
 
 
-def benchmark_entry(frozen: Frozen) -> dict[str, str | int]:
-    """Return a card's entry on a benchmark."""
-    return {name: getattr(frozen, name) for name in ("name", "version", "digest", "resolution")}
+def read_scores(path: Path) -> list[CardItem]:
+    """Read a file of scores, perhaps of before its last column; raises `UserError` for a row that can't be read."""
+    header, *rows = csv.reader(io.StringIO(read_text(path))) or [[]]
+    if tuple(header) not in (COLUMNS, COLUMNS[:-1]):
+        raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
+    try:
+        return [parse_row(*row) for row in rows]
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path} has a row that can't be read ({error}); make it again by evaluation") from error
 
 
-def card_numbers(scores: Path, answers: CardAnswers | None = None) -> tuple[list[Number], list[Number]]:
-    """Return the number of each task of each test in a file of scores, and the means, in which all tasks count
-    alike."""
-    rules = four_way_rules(answers is None or answers.compares_images)
-    points = pd.DataFrame(record_results(read_scores(scores), rules)).assign(seed=0, all="")
-    points["part"] = points.subset + "\n" + points.task
+def parse_row(subset: str, task: str, scene: str, animals: str, true: str, scores: str, had: str = "0") -> CardItem:
+    """Parse the texts of a row; raises `ValueError` for numbers that aren't scores."""
+    matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
+    if not (np.isfinite(matrix).all(1) | np.isnan(matrix).all(1)).all() or not 1 <= int(true) < matrix.shape[1]:
+        raise ValueError(f"{true} of {scores[:40]!r}")
+    return CardItem(subset, task, scene, animals, int(true), matrix, bool(int(had)))
+
+
+def record_results(items: Iterable[CardItem], compares_images: bool = True) -> pd.DataFrame:
+    """Return a row for each record that isn't left out: subset, task, animals, its value and chance.
+
+    A four-way item (two images with two texts) has a row by each rule, in which a tie is wrong unless a judge gives no
+    answer; elsewhere a tie counts as what a guess would get.
+    """
+    rows = []
+    for item in (item for item in items if not item.had):
+        if item.task == FOUR_WAY:
+            for part in FOUR_WAY_RULES if compares_images else ("text",):
+                value, name = apply_rule(FOUR_WAY_RULES[part], item.scores).official, f"{part} score"
+                rows.append((item.subset, name, item.animals, value, CHANCES[name] / 100))
+        else:
+            value = apply_rule(partial(texts_chosen, true=item.true), item.scores).neutral
+            rows.append((item.subset, item.task, item.animals, value, 1 / math.comb(item.scores.shape[1], item.true)))
+    return pd.DataFrame(rows, columns=["subset", "task", "animals", "value", "chance"])
+
+
+def card_numbers(points: pd.DataFrame) -> tuple[list[Number], list[Number]]:
+    """Return the means, in which all tasks of all tests count alike, and the number of each task of each test."""
+    points = points.assign(seed=0, all="", part=points.subset + "\n" + points.task)
     parts = points.groupby(["subset", "task"], sort=False)
     tests = [card_number(*key, [parts.get_group(key)], its) for key, its in estimates(points, parts.keys).items()]
     means = []
@@ -142,7 +181,7 @@ def card_numbers(scores: Path, answers: CardAnswers | None = None) -> tuple[list
         chosen = points[points.task.map(takes)]
         (its,) = estimates(chosen, ("all", "part"), statistic=("part", mean_of_parts)).values()
         means.append(card_number("", name, [part for _, part in chosen.groupby("part", sort=False)], its))
-    return tests, means
+    return means, tests
 
 
 def mean_of_parts(means: Float64[np.ndarray, "rows parts"]) -> Float64[np.ndarray, " rows"]:
@@ -156,93 +195,107 @@ def card_number(test: str, task: str, parts: Sequence[pd.DataFrame], its: Estima
     return Number(test, task, round(its.value, 5), low, high, round(float(chance), 5), its.n, len(pairs))
 
 
+def write_cards(records: Records) -> Iterator[Path]:
+    """Write a card of each model on each frozen benchmark into the folder of the study, and yield their paths."""
+    found = [(piece.job(records.out), result) for piece, result in named_results(records) if piece.frozen]
+    titles = [f"{portable_label(piece.tested)} on {piece.label}" for piece, _ in found]
+    names = titles if len({*titles}) == len(titles) else [piece.name for piece, _ in found]
+    for (piece, result), (name, file) in zip(found, file_names(names).items(), strict=True):
+        scores, origin = checked_file(piece.folder, SCORES), result["provenance"]
+        if record_results(read_scores(scores)).empty:
+            print(f"no card of {name}: its training had every record in part")
+            continue
+        program = {"version": origin["versions"]["binding-menagerie"], "render_version": RENDER_VERSION}
+        program["commit"] = origin["commit"] or ""
+        path, day = records.out / "cards" / f"{file}.json", origin["started"].partition("T")[0]
+        write_card(
+            path, scores, load_frozen(piece.label), card_model(piece.tested, piece.covered, result), program, day
+        )
+        yield path
+
+
 def write_card(
-    folder: Path, name: str, scores: Path, frozen: Frozen, model: CardModel, program: dict[str, str | int], date: str
-) -> Path:
-    """Write a card as `name`.json, with a copy of its scores as `name`.csv; returns the .json file."""
-    path, copy = folder / f"{name}.json", folder / f"{name}.csv"
+    path: Path, scores: Path, frozen: Frozen, model: CardModel, program: dict[str, str | int], date: str
+) -> None:
+    """Write a card, .json, with a copy of its scores, .csv."""
+    copy = path.with_suffix(".csv")
     copy_file(scores, copy)
-    tests, means = card_numbers(copy, model.answers)
-    kept = {"file": copy.name, "digest": file_digest(copy)}
-    card = Card(FORM, benchmark_entry(frozen), model, program, date, means, tests, kept)
+    numbers = card_numbers(record_results(read_scores(copy), model.compares_images))
+    card = Card(2, benchmark_entry(frozen), model, program, date, *numbers, file_digest(copy))
     write_text(path, seal(msgspec.to_builtins(card), indent=1) + "\n")
-    return path
 
 
-def markdown_table(header: Sequence[str], rows: Any) -> list[str]:
-    """Return the lines of a table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return [
-        "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
-    ]
+def benchmark_entry(frozen: Frozen) -> dict[str, str | int]:
+    """Return a card's entry on a benchmark."""
+    return {name: getattr(frozen, name) for name in ("name", "version", "digest", "resolution")}
+
+
+def card_model(model: Model, covered: Mapping[str, Any], result: Mapping[str, Any]) -> CardModel:
+    """Return what a card says about a model; `covered` is what its training had of each test (`Overlap`)."""
+    judged, tests = isinstance(model.source, JudgeSource), {name: had for name, had in covered.items() if had.records}
+    return CardModel(
+        portable_label(model),
+        model.weights,
+        explain_source(model)[1],
+        training_lines([model]).get(model.label, ""),
+        (result.get("cut") or {}).get("texts", 0),
+        {name: result["judged"][name] for name in ("items", "undecided")} if judged else {},
+        FORMS[model.source.form].compares_images if judged else True,
+        {name: without_folders(str(had)) for name, had in tests.items()},
+        {name: had.lost for name, had in tests.items()},
+    )
+
+
+def portable_label(model: Model) -> str:
+    """Return a model's label without folders of this machine or the address of a server."""
+    return without_folders(model.cell if isinstance(model.source, JudgeSource) else model.label)
+
+
+def without_folders(text: str) -> str:
+    """Return a text without the folders of absolute paths in it."""
+    return re.sub(r"(^|[:/( ])/(?:[^/:;,()\s]+/)*", r"\1", text)
 
 
 def read_card(path: Path) -> Card:
     """Read a card. Raises `UserError` if it was changed, or isn't a card."""
     if path.suffix != ".json":
         raise UserError(f"{path} is not a card: give the .json file, which has the seal")
-    content = unseal(read_text(path), path, "", dict[str, Any])
     try:
-        card = msgspec.convert(content, Card)
+        return msgspec.convert(unseal(read_text(path), path, "", dict[str, Any]), Card)
     except msgspec.ValidationError as error:
-        raise UserError(f"{path} is no card of this program ({error})") from error
-    if card.form != FORM:
-        raise UserError(f"{path} is a card of another form, {card.form}; evaluate the model again")
+        raise UserError(f"{path} is no card of this program ({error}); evaluate the model again") from error
+
+
+def verify_card(path: Path) -> Card:
+    """Verify a card: its seal, its benchmark, and its numbers against the scores beside it. Raises `UserError` for the
+    first error."""
+    card, scores = read_card(path), path.with_suffix(".csv")
+    try:
+        frozen = load_frozen(choose("frozen benchmark", str(card.benchmark.get("name")), FROZEN))
+    except UserError as error:
+        raise error.at(path) from error
+    if card.benchmark != (ours := benchmark_entry(frozen)):
+        raise UserError(f"{path} is of another {frozen.name}: {card.benchmark}, not {ours}")
+    if not scores.exists():
+        raise UserError(f"{path} can't be verified without its scores, {scores.name}; put them beside it")
+    check_digest(scores, card.scores)
+    items = read_scores(scores)
+    if digest_of_rows((*item[:5], *item.scores.shape) for item in items) != frozen.parts.scenes:
+        raise UserError(f"{scores} has scores of other records than {frozen.name}")
+    lost = Counter(item.subset for item in items if item.had and item.task == "swap")
+    if lost != Counter(card.model.left_out):  # counts of 0 are ignored
+        raise UserError(f"{path}: the numbers of records that training had differ from those in its scores")
+    means, tests = card_numbers(record_results(items, card.model.compares_images))
+    for its, ours in zip_longest((*card.means, *card.tests), (*means, *tests)):
+        if not (its and ours and are_equal(its, ours)):
+            raise UserError(f"{path} has {its}, but its scores give {ours}")
     return card
 
 
-def verify_card(path: Path) -> VerifiedCard:
-    """Verify a card: its seal, its benchmark and, if its scores are beside it, its numbers. Raises `UserError` for the
-    first error."""
-    card = read_card(path)
-    name = str(card.benchmark.get("name"))
-    try:
-        ours = benchmark_entry(load_frozen(choose("frozen benchmark", name, FROZEN)))
-    except UserError as error:
-        raise error.at(path) from error
-    if other := next((part for part in ours if card.benchmark.get(part) != ours[part]), None):
-        there = card.benchmark.get(other)
-        raise UserError(f"{path} is of another {name}: its {other} is {there}, not {ours[other]}")
-    if [mean.task for mean in card.means] != list(MEANS):
-        raise UserError(f"{path}: its means must be of {', '.join(MEANS)}; write the card again")
-    scores = path.with_suffix(".csv")
-    if there := scores.exists():
-        check_card_numbers(path, card, scores)
-    return VerifiedCard(path, card, there)
-
-
-def check_card_numbers(path: Path, card: Card, scores: Path) -> None:
-    """Raise unless the file `scores` is the card's, has the benchmark's records, and gives the card's numbers."""
-    check_digest(scores, card.predictions["digest"])
-    items = read_scores(scores)
-    if scenes_digest(items) != load_frozen(str(card.benchmark["name"])).parts.scenes:
-        raise UserError(f"{scores} has scores of other records than {card.benchmark['name']}")
-    lost = Counter(item.subset for item in items if item.had and item.task == "swap")
-    if lost != Counter({test.test: test.left_out for test in card.model.had}):  # counts of 0 are ignored
-        raise UserError(f"{path}: the numbers of records that training had differ from those in its scores")
-    there, here = (
-        {
-            (its.test, its.task, part): value
-            for its in (*means, *tests)
-            for part, value in msgspec.to_builtins(its).items()
-        }
-        for tests, means in ((card.tests, card.means), card_numbers(scores, card.model.answers))
-    )
-    if there.keys() != here.keys():
-        raise UserError(f"{path} has numbers of other tasks than its scores")
-    for key, value in here.items():
-        other = there[key]
-        near = isinstance(value, float) and isinstance(other, float) and abs(value - other) <= NEAR
-        if value != other and not near:
-            where = " ".join(filter(None, key[:2]))
-            raise UserError(f"{path}: {key[2]} of {where} is {other}, but its scores give {value}")
-
-
-def number_parts(numbers: tuple[list[Number], list[Number]]) -> dict[tuple[str, str, str], Any]:
-    """Return each part of each number, by test, task and name."""
-    tests, means = numbers
-    every = ((its, msgspec.to_builtins(its)) for its in (*means, *tests))
-    return {(its.test, its.task, name): value for its, parts in every for name, value in parts.items()}
+def are_equal(one: Number, other: Number) -> bool:
+    """Return whether two numbers are the same, but for what rounding changes."""
+    both = zip(msgspec.structs.astuple(one), msgspec.structs.astuple(other), strict=True)
+    return all(a == b or (isinstance(a, float) and isinstance(b, float) and abs(a - b) <= NEAR) for a, b in both)
 
 
 BOARD = (
@@ -253,33 +306,49 @@ BOARD = (
     "`menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for new trainings. A "
     "comparison of models is fair only if they had the same training images.",
 )
+HEADER = (
+    "model",
+    "swaps, %",
+    "95 % interval",
+    "all tasks but four-way, %",
+    "95 % interval",
+    "trained on",
+    "date",
+    "card",
+)
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
     """Write the leaderboard of cards. Raises if one is wrong, or if two are of the same weights and benchmark."""
-    found = [verify_card(path) for path in cards]
-    keys = [(its.card.benchmark["name"], its.card.model.weights) for its in found]
-    if again := next((its for its, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
-        raise UserError(f"{again.path}: there is another card of the same weights on {again.card.benchmark['name']}")
+    found = {path: verify_card(path) for path in cards}
+    keys = [(card.benchmark["name"], card.model.weights) for card in found.values()]
+    if again := next((path for path, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
+        raise UserError(f"{again}: there is another card of the same weights on {found[again].benchmark['name']}")
     write_text(out, "\n".join([*BOARD, *board_lines(found, out.parent)]) + "\n")
 
 
-def board_lines(found: Sequence[VerifiedCard], folder: Path) -> Iterator[str]:
-    """Yield the lines of each benchmark that has a card. A row has a note if its numbers weren't recomputed."""
-    header = ("model", "swaps, %", "95 % interval", "all tasks but four-way, %", "95 % interval", "trained on", "date")
+def board_lines(found: Mapping[Path, Card], folder: Path) -> Iterator[str]:
+    """Yield the lines of each benchmark that has a card."""
     for name in FROZEN:
-        mine = [its for its in found if its.card.benchmark["name"] == name]
-        mine.sort(key=lambda its: (-its.card.means[0].accuracy, its.card.model.name))
+        mine = [(path, card) for path, card in found.items() if card.benchmark["name"] == name]
         if not mine:
             continue
-        bench, swaps = mine[0].card.benchmark, mine[0].card.means[0]
-        yield from ("", f"## {name}", "")
+        bench, swaps = mine[0][1].benchmark, mine[0][1].means[0]
         records = f"{swaps.records} swaps of {swaps.pairs} animal pairs"
-        yield f"Digest `{bench['digest']}`, {bench['resolution']} px, {records}."
-        yield from (f"Chance is {100 * swaps.chance:.1f} % of swaps.", "")
-        rows = []
-        for path, card, recomputed in mine:
-            link = f"[card]({Path(relpath(path, folder)).as_posix()})" + ", scores not seen" * (not recomputed)
+        yield from ("", f"## {name}", "", f"Digest `{bench['digest']}`, {bench['resolution']} px, {records}.")
+        yield from (
+            f"Chance is {100 * swaps.chance:.1f} % of swaps.",
+            "",
+            *map(markdown, (HEADER, ["---"] * len(HEADER))),
+        )
+        for path, card in sorted(mine, key=lambda one: (-one[1].means[0].accuracy, one[1].model.name)):
             numbers = [cell for mean in card.means for cell in mean.cells]
-            rows.append([card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link])
-        yield from markdown_table((*header, "card"), rows)
+            link = f"[card]({Path(relpath(path, folder)).as_posix()})"
+            yield markdown(
+                [card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link]
+            )
+
+
+def markdown(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown."""
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from menagerie.envs.core.files import file_names, write_csv, write_text
-from menagerie.envs.core.records import write_records
 from menagerie.studies.analysis.tables import print_table, to_latex
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows
 from menagerie.studies.frame.records import Records
@@ -39,14 +38,10 @@ def named_results(records: Records) -> "list[tuple[Piece, Mapping[str, Any]]]":
     ]
 
 
-def write_results(records: Records, columns: Sequence[str], results: str) -> None:
-    """Write the table results.csv with a row for each number, and the file of all results."""
-    found = named_results(records)
-    rows = (row for piece, result in found for row in piece.rows(result))
+def write_results(records: Records, columns: Sequence[str]) -> None:
+    """Write the table results.csv with a row for each number."""
+    rows = (row for piece, result in named_results(records) for row in piece.rows(result))
     write_csv(records.out / "results.csv", columns, ([row.get(name) for name in columns] for row in rows))
-    labels = {arm.id: {"seed": 0, "labels": arm.labels} for arm in records.arms}
-    lines = [result | labels[piece.id] | {"trained_on": piece.trained_on} for piece, result in found]
-    write_records(records.out / results, lines)
 
 
 def short_names(records: Records) -> dict[str, str]:
@@ -108,10 +103,10 @@ def headline_table(scores: Sequence[Score]) -> pd.DataFrame:
     return pd.DataFrame(table.rows, columns=list(table.header))
 
 
-def write_latex(records: Records, scores: Sequence[Score], further: Sequence[str] = ()) -> None:
-    """Write the headlines as results.tex, followed by `further` tables in LaTeX."""
+def write_latex(records: Records, scores: Sequence[Score]) -> None:
+    """Write the headlines as results.tex."""
     text = to_latex(headline_table(scores), "Accuracies in percent, with 95 % intervals.")
-    write_text(records.out / "results.tex", "\n".join([text, *further]))
+    write_text(records.out / "results.tex", text)
 
 
 def print_headlines(scores: Sequence[Score]) -> None:

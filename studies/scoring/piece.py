@@ -21,6 +21,8 @@ from menagerie.studies.runs.job import AnyJob, Report
 from menagerie.studies.runs.results import LEFT_OUT, read_result, why_left_out, write_result
 from menagerie.studies.scoring.models import Model
 
+SCORES = "scores.csv"  # of every record, in a piece's folder
+
 
 @dataclass(frozen=True)
 class Piece(AnyJob, ABC):
@@ -110,11 +112,6 @@ class Piece(AnyJob, ABC):
     def kept(self) -> tuple[str, ...]:
         """The files beside the result whose digests it has."""
         return ()
-
-    @property
-    def trained_on(self) -> Any:
-        """What the model's training had of this, for the file of all results; None if this wasn't asked for."""
-        return None
 
     def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the rows of a result in results.csv."""

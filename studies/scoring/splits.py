@@ -22,7 +22,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COLUMNS as TRAINED
-from menagerie.generators.trained_on import Overlap, Training, overlap_columns
+from menagerie.generators.trained_on import Overlap, Training, measure_overlap, overlap_columns
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.judge import Judge
@@ -37,18 +37,15 @@ from menagerie.studies.frame.parts import Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.split_file import make_splits, ordered_tests
-from menagerie.studies.scoring.card_scores import COLUMNS as SCORE_COLUMNS
-from menagerie.studies.scoring.card_scores import FILE as SCORES
-from menagerie.studies.scoring.card_scores import HAD, score_row
+from menagerie.studies.scoring.cards import COLUMNS as SCORE_COLUMNS
+from menagerie.studies.scoring.cards import score_row
 from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.page import named_results, short_names
-from menagerie.studies.scoring.piece import Piece, count_images
-from menagerie.studies.scoring.planned import planned_scenes, planned_split
+from menagerie.studies.scoring.piece import SCORES, Piece, count_images
 from menagerie.studies.scoring.scores import Score
 from menagerie.studies.scoring.texts import cut_record
 from menagerie.studies.scoring.trained_on import (
-    cover_tests,
     coverage_parts,
     overlap_lines,
     scored_tests,
@@ -68,8 +65,6 @@ class SplitPiece(Piece):
     """A model on a split."""
 
     path: Path
-    unmade: SplitRecipe | None
-    """The recipe of a split that isn't made yet, of which a dry run counts images and questions; else None."""
     content: str
     """Hash of the split's scenes and texts and of what decides its images, wherever these are kept."""
     tests: tuple[str, ...]
@@ -85,12 +80,8 @@ class SplitPiece(Piece):
 
     @property
     def questions(self) -> int:
-        left = without_left_out(open_split_tests(self.path, self.unmade)[1], self.covered)
+        left = without_left_out(open_split_tests(self.path)[1], self.covered)
         return questions_to(self.tested.source, left.values())
-
-    @property
-    def trained_on(self) -> dict[str, dict[str, Any]]:
-        return {name: overlap_columns(had) for name, had in self.covered.items()}
 
     def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         for subset, tasks in result["subsets"].items():
@@ -121,52 +112,49 @@ class SplitPiece(Piece):
 
     def score_frozen(self, tests: Tests, scorer: Scorer | Judge) -> Results:
         """Do the same, and write the scores of all records, also of those that are left out, which are marked."""
-        rows: dict[tuple[str, str, str], tuple[object, ...]] = {}
+        found: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
-        def keep(subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]]) -> None:
+        def keep(
+            subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]], had: bool = False
+        ) -> None:
             both = zip(items, scores, strict=True)
-            rows.update({(subset, item.task, item.record): score_row(subset, item, its) for item, its in both})
+            found.update({(subset, item.task, item.record): score_row(subset, item, its, had) for item, its in both})
 
         results = self.score_counted(tests, scorer, keep=keep)
-        counted = {*rows}
         for subset, test in tests.items():
-            rest = with_items(test, lambda item, of=subset: (of, item.task, item.record) not in counted)
-            keep(subset, rest.items, score_items(scorer, rest) if rest.items else [])
+            rest = with_items(test, lambda item, of=subset: (of, item.task, item.record) not in found)
+            keep(subset, rest.items, score_items(scorer, rest) if rest.items else [], True)
         order = [(subset, item.task, item.record) for subset, test in tests.items() for item in test.items]
-        marks = [(int(key not in counted),) if len(counted) < len(order) else () for key in order]
-        columns = (*SCORE_COLUMNS, *[HAD] * (len(counted) < len(order)))
-        write_csv(self.folder / SCORES, columns, ((*rows[key], *mark) for key, mark in zip(order, marks, strict=True)))
+        write_csv(self.folder / SCORES, SCORE_COLUMNS, map(found.__getitem__, order))
         return results
 
 
 @cache
-def open_split_tests(path: Path, recipe: SplitRecipe | None = None) -> tuple[str, Mapping[str, SplitTests]]:
-    """Return the identity of a split's content, and a benchmark of each of its subsets but train. With a `recipe`, the
-    split isn't made yet: `path` is its name, and its benchmarks have texts but no pixels."""
-    split = planned_split(recipe, planned_scenes(str(path), recipe)) if recipe else read_split(path)
-    names = tuple(split.subsets) if recipe else (*ordered_tests(split), "validation")
+def open_split_tests(path: Path) -> tuple[str, Mapping[str, SplitTests]]:
+    """Return the identity of a split's content, and a benchmark of each of its subsets but train."""
+    split = read_split(path)
+    names = (*ordered_tests(split), "validation")
     return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
-def split_piece(
-    model: Model, label: str, path: Path, recipe: SplitRecipe | None = None, frozen: bool = False, **how: Any
-) -> SplitPiece:
+def split_piece(model: Model, label: str, path: Path, frozen: bool = False, **how: Any) -> SplitPiece:
     """Return the piece of a model on the split in a file. Raises if the file isn't a split."""
-    content, tests = open_split_tests(path, recipe)
-    had = overlap_by_subset(model.training, path, recipe)
+    content, tests = open_split_tests(path)
+    had = overlap_by_subset(model.training, path)
     images = count_images(without_left_out(tests, had).values())
     kept = {"kept": (FILE, SCORES)} if frozen else {}  # a frozen benchmark has another id than its split
     left = {subset: sorted(its.left_out) for subset, its in had.items() if its.left_out}
     without = {"left_out": left} if left else {}  # with all records the id is that of before records were left out
     name = digest({"model": model.weights, "split": content, "version": VERSION, **kept, **without})
     subsets = tuple(subset for subset in tests if subset != "validation")
-    return SplitPiece(model, label, name, images, path, recipe, content, subsets, had, frozen, **how)
+    return SplitPiece(model, label, name, images, path, content, subsets, had, frozen, **how)
 
 
 @cache
-def overlap_by_subset(training: Training, path: Path, recipe: SplitRecipe | None) -> dict[str, Overlap]:
+def overlap_by_subset(training: Training, path: Path) -> dict[str, Overlap]:
     """Return what a training had of each subset, but train, of the split in a file."""
-    return cover_tests(training, open_split_tests(path, recipe)[1])
+    tests = open_split_tests(path)[1].items()
+    return {name: measure_overlap(training, test.data.split, name) for name, test in tests}
 
 
 def split_labels(names: Sequence[str]) -> dict[str, str]:
@@ -228,7 +216,7 @@ def scores(records: Records) -> list[Score]:
     return found
 
 
-def parts(records: Records) -> Iterator[Part]:
+def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
     """Yield, for each split, which records are left out, how far other models are above the first, and what their
     training had of it."""
     names = short_names(records)
@@ -244,11 +232,6 @@ def parts(records: Records) -> Iterator[Part]:
             swaps, words = its.where(task="swap"), {"model": names}
             yield Table(f"differences-{file}", swaps, ("model",), against={"model": first}, words=words, says=says)
         yield from coverage_parts(scored_tests(its), file, names)
-
-
-def latex(records: Records) -> list[str]:
-    """Return no further tables in LaTeX."""
-    return []
 
 
 def lines(records: Records) -> Iterator[str]:

@@ -33,11 +33,9 @@ class ScoringStudy(AnyStudy):
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
     """The label of what models are scored on."""
-    kept: ClassVar[str]
-    """The file of all results."""
     written_by: ClassVar[str]
     """The module with the columns of results.csv (`COLUMNS`), the numbers (`scores`), the further parts of the page
-    (`parts`), further tables in LaTeX (`latex`) and what is printed (`lines`). It loads pandas."""
+    (`parts`) and what is printed (`lines`). It loads pandas."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -115,23 +113,23 @@ class ScoringStudy(AnyStudy):
         return self
 
     def tables(self, records: "Records") -> None:
-        """Write all results, and results.csv."""
+        """Write results.csv."""
         from menagerie.studies.scoring.page import write_results
 
-        write_results(records, import_module(self.written_by).COLUMNS, self.kept)
+        write_results(records, import_module(self.written_by).COLUMNS)
 
     def export(self, records: "Records") -> None:
         """Write results.tex."""
         from menagerie.studies.scoring.page import write_latex
 
-        writer = import_module(self.written_by)
-        write_latex(records, writer.scores(records), writer.latex(records))
+        write_latex(records, import_module(self.written_by).scores(records))
 
     def page(self, records: "Records") -> "Iterable[Part]":
         from menagerie.studies.scoring.page import score_page
 
         writer = import_module(self.written_by)
-        return score_page(records, writer.scores(records), writer.parts(records))
+        scores = writer.scores(records)
+        return score_page(records, scores, writer.parts(records, scores))
 
     def conclude(self, records: "Records") -> None:
         """Print the main numbers. Raises if nothing could be scored, or if a judge gave no verdict at all."""

@@ -1,13 +1,10 @@
-"""Texts of benchmarks as models read them: with a parser's scene graphs, with only the words that a model knows, and
-perhaps cut.
+"""Texts of benchmarks as models read them: with only the words that a model knows, and perhaps cut.
 
 Words that a scorer with a vocabulary of its own doesn't know are refused, or left out.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
@@ -16,54 +13,8 @@ from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import plain_word
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.parsers.parser import CaptionParser
-from menagerie.generators.parsers.registry import DEFAULT, open_parser
-from menagerie.generators.sources.captions_file import parse_all
 from menagerie.models.judges.judge import Judge
 from menagerie.models.scorer import Scorer
-
-
-def parse_benchmarks(
-    benches: Sequence[PhotographBenchmark], name: str, parses: Path
-) -> tuple[CaptionParser | None, Sequence[PhotographBenchmark]]:
-    """Return the parser that a command line names, and the benchmarks with its graphs; all texts are parsed at once.
-
-    By default there is no parser, and each text is one node. Raises for captions for which the parser has no answer.
-    """
-    if name == DEFAULT:
-        return None, benches
-    parser = open_parser(name, parses)
-    parse_all(parser, list(dict.fromkeys(text for bench in benches for text in text_strings(bench))))
-    return parser, [
-        bench.reword({text: Caption(text.text, parser.graph(text.text)) for text in bench.texts}) for bench in benches
-    ]
-
-
-def text_strings(bench: PhotographBenchmark) -> list[str]:
-    """Return the different texts of a benchmark, in its order."""
-    return list(dict.fromkeys(text.text for text in bench.texts))
-
-
-def graph_identity(bench: PhotographBenchmark, parser: CaptionParser | None) -> dict[str, Any]:
-    """Return what a parser and its graphs add to a result's identity; empty if each text is one node."""
-    if parser is None:
-        return {}
-    graphs = repr([tuple(parser.graph(text)) for text in text_strings(bench)])
-    return {"parser": parser.identity(), "graphs": hashlib.sha256(graphs.encode(errors="backslashreplace")).hexdigest()}
-
-
-def graph_record(bench: PhotographBenchmark, parser: CaptionParser | None) -> dict[str, Any]:
-    """Return the record of graphs for a result: the parser, and how many texts of the benchmark are one node."""
-    if parser is None:
-        return {}
-    texts = text_strings(bench)
-    return {"parser": {"name": parser.name, "texts": len(texts), "fell_back": sum(map(parser.fell_back, texts))}}
-
-
-def describe_parser(parser: CaptionParser | None) -> str:
-    """Return a line on the parser for a report; empty if texts are one node."""
-    return f"{parser.name}: {parser.counts().text}" if parser else ""
-
 
 NAMED = 5  # unknown words that a message names
 

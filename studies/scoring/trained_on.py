@@ -8,8 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
-from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.trained_on import COUNTED, Overlap, Training, measure_overlap
+from menagerie.generators.trained_on import COUNTED, Overlap
 from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
 
 if TYPE_CHECKING:
@@ -34,11 +33,6 @@ class ScoredTest(NamedTuple):
     split: str
     subset: str
     had: Overlap
-
-
-def cover_tests(training: Training, tests: Mapping[str, SplitTests]) -> dict[str, Overlap]:
-    """Return what a training had of each of a split's tests."""
-    return {name: measure_overlap(training, test.data.split, name) for name, test in tests.items()}
 
 
 def without_left_out(tests: Mapping[str, Benchmark], had: Mapping[str, Overlap]) -> dict[str, Benchmark]:

@@ -38,9 +38,9 @@ from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import CARRIED, read_carried, read_result, read_results, write_result
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.scoring.card_scores import COLUMNS as COLUMNS_OF_SCORES
-from menagerie.studies.scoring.card_scores import read_scores as read_card_scores
+from menagerie.studies.scoring.cards import COLUMNS as COLUMNS_OF_SCORES
 from menagerie.studies.scoring.cards import CardModel, read_card, write_card
+from menagerie.studies.scoring.cards import read_scores as read_card_scores
 from tests.faults.file_kinds import FileKind
 from tests.helpers.judge import ANEW
 from tests.helpers.scorers import scorer
@@ -60,15 +60,17 @@ def make_checkpoint(folder: Path) -> Path:
 
 def make_card(folder: Path) -> Path:
     """Write a card with its scores."""
-    rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5") for k in range(12)]
+    rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5", 0) for k in range(12)]
     write_csv(folder / "scores.csv", COLUMNS_OF_SCORES, rows)
     model, program = CardModel("clip", "0", "small", "", 0), {"version": "0.1", "render_version": 1, "commit": ""}
-    return write_card(folder, "card", folder / "scores.csv", load_frozen("binding-2"), model, program, "2026-11-27")
+    frozen, path = load_frozen("binding-2"), folder / "card.json"
+    write_card(path, folder / "scores.csv", frozen, model, program, "2026-11-27")
+    return path
 
 
 def read_scores_of_card(path: Path) -> list[Any]:
     """Read the scores of a card, which has their digest."""
-    check_digest(path, read_card(path.with_suffix(".json")).predictions["digest"])
+    check_digest(path, read_card(path.with_suffix(".json")).scores)
     return [(*item[:5], item.scores.tolist()) for item in read_card_scores(path)]
 
 

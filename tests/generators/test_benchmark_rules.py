@@ -17,7 +17,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import caption_pairs, four_way
 from menagerie.generators.benchmarks.benchmark import (
     Outcome,
-    ScoredItem,
     first_of_best,
     first_of_shuffled,
     texts_chosen,
@@ -30,7 +29,6 @@ from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, Photograp
 from menagerie.generators.sources.place import Place
 from menagerie.models.library.pictures import frame_images
 from menagerie.models.towers.pixels import Framing
-from menagerie.studies.scoring.benchmark_piece import preferences
 from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,
@@ -284,17 +282,6 @@ def test_both_orders_of_ncd_without_mirror_images(tmp_path):
     mirrored = ("MIRROR_red_apple_green_pear.png", "red_apple_green_pear_MIRROR.jpg")
     write_images(tmp_path / "more/ncd/images", [*files, *mirrored])
     assert {record.name for record in build("ncd", tmp_path / "more").records} == files
-
-
-def test_a_second_true_caption_is_never_shown_as_a_false_one(tmp_path):
-    """The report shows the true caption that is below the false one."""
-    bench = make("sugarcrepe-pp", tmp_path)
-    for row, expected in (([1, 9, 0], None), ([9, 1, 5], (1, [1.0, 5.0])), ([1, 9, 5], (0, [1.0, 5.0]))):
-        item, scores = bench.items[0], np.array([row], float)
-        found = list(preferences(ScoredItem(item, scores, bench.outcome(item, scores))))
-        shown = [(its["true"], its["preferred"], its["scores"]) for its in found]
-        texts = texts_of(item)
-        assert shown == ([] if expected is None else [(texts[expected[0]], texts[2], expected[1])])
 
 
 def test_photographs_of_other_collections_are_not_taken_for_cocos(tmp_path):

@@ -3,17 +3,24 @@ training had none of it."""
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+from menagerie.envs.core.identity import json_value
+from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.splits.recipe import recorded_fields
 from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.columns import make_columns
+from menagerie.generators.storage.records import Records
+from menagerie.generators.storage.split_file import Split, recipe_version
 from menagerie.generators.trained_on import RecipeScenes, Training, measure_overlap
-from menagerie.studies.scoring.planned import planned_split
+from menagerie.generators.vocabulary import Vocabulary
 
 SMALL = {"test_scenes": 60, "test_views": 1, "views": 2}
 BINDING = BindingRecipe("eight", pairs=0.8)
@@ -33,7 +40,12 @@ RECIPES = {
 
 @cache
 def planned(recipe):
-    return planned_split(recipe, recipe.subsets())
+    """The tests of a split that isn't made."""
+    vocabulary, written = Vocabulary.of(load_world(recipe.world)), json_value(recorded_fields(recipe))
+    tested = {name: scenes for name, scenes in recipe.subsets().items() if name != "train"}
+    tables = {name: make_columns(name, scenes, recipe, vocabulary) for name, scenes in tested.items()}
+    subsets = {name: Records(written, vocabulary, *table) for name, table in tables.items()}
+    return Split(Path(), written, "", 0, vocabulary, recipe_version(recipe), subsets, digest="")
 
 
 def had(trained, tested, subset, **given):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from menagerie.envs.core.records import read_record
 from menagerie.generators.benchmarks.benchmark import Outcome, ScoredItem
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.benchmarks.registry import load_benchmark
@@ -109,7 +110,7 @@ def test_items_without_a_verdict_are_counted_and_the_row_is_marked(tmp_path):
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", "sugarcrepe"]
         done = run_here([*command, "--out", "runs/a"], tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
-    (result,) = (json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open())
+    (result,) = map(read_record, tmp_path.glob("runs/a/pieces/*/result.json"))
     assert [result["judged"][name] for name in ("items", "undecided", "refused")] == [14, 2, 2]
     assert [result["headlines"]["micro"][rule] for rule in ("neutral", "official")] == pytest.approx([13 / 14] * 2)
     assert "(yes), 14% without a verdict" in plain(tmp_path / "runs/a/report.html")
@@ -153,11 +154,10 @@ def test_without_verdicts_all_benchmarks_are_at_chance_by_every_rule(form, fault
         done = run_here([*command, "--judge.forms", form, "--out", "runs/a"], tmp_path, page=False)
     assert done.returncode == (2 if fault else 0), done.stderr
     assert done.stderr.count("items has a verdict") == (fault is not None)
-    results = [json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open()]
-    assert [result["benchmark"] for result in results] == list(names)
+    results = list(map(read_record, tmp_path.glob("runs/a/pieces/*/result.json")))
+    assert {result["benchmark"] for result in results} == {*names}
     for result in results:
         bench = load_benchmark(result["benchmark"]).build(Place(tmp_path / "data"))
-        assert result["wrong"] == [], "no text was preferred"
         assert (result["judged"]["undecided"] == result["judged"]["items"]) == (fault is not None)
         for name, numbers in result["headlines"].items():
             assert numbers["official"] == pytest.approx(chances_in(bench)["headline", name])

@@ -1,12 +1,10 @@
 """Benchmarks of photographs for models that read scene graphs: parsed texts, and their record in results."""
 
-import csv
-import json
-
 import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
+from menagerie.envs.core.records import read_record
 from menagerie.generators.benchmarks import caption_pairs
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
@@ -16,9 +14,10 @@ from menagerie.studies.frame.run import run_study
 from menagerie.studies.scoring.benchmark_piece import VERSION, benchmark_piece, subject_of
 from menagerie.studies.scoring.models import parse_models
 from menagerie.studies.transfer import Transfer
-from tests.command import no_figures
+from tests.command import no_figures, read_rows
 from tests.helpers.benchmark_files import make_sugarcrepe, write_json
 from tests.helpers.chat_service import ChatService, Request, Sent, written
+from tests.studies.browser import plain
 
 SCORER = "from menagerie.models.networks.oc_clip import OCCLIPScorer\nclass Mine(OCCLIPScorer):\n    pass\n"
 TEXTS = ("a red cat above a white lion", "a white cat above a red lion")
@@ -42,9 +41,9 @@ def run(folder, **options):
     check_study(study)
     with no_figures():
         run_study(study, folder / "out")
-    (result,) = map(json.loads, (folder / "out/results.jsonl").read_text().splitlines())
-    with (folder / "out/pieces" / result["id"] / "scores.csv").open(newline="") as file:
-        return [row["scores"] for row in csv.DictReader(file)], result
+    (piece,) = {row["piece"] for row in read_rows(folder / "out/results.csv")}
+    scores = read_rows(folder / "out/pieces" / piece / "scores.csv")
+    return [row["scores"] for row in scores], read_record(folder / "out/pieces" / piece / "result.json")
 
 
 def objects(request: Request) -> Sent:
@@ -68,7 +67,7 @@ def test_graphs_of_a_parser_change_scores_and_are_kept(folder, capsys):
         pairs = [(old.split(), new.split()) for old, new in zip(whole, parsed, strict=True)]
         assert all(old[0] != new[0] for old, new in pairs), "another graph, another score"
         assert all(old[1] == new[1] for old, new in pairs), "one node as before"
-        assert "1 fell back to one node" in (folder / "out/report.html").read_text()
+        assert f"scene graphs of 2 texts by {name}, 1 of one node" in plain(folder / "out/report.html")
         again, same = run(folder, parser=name)
         assert (again, same["id"], len(service.requests)) == (parsed, result["id"], 4)
         assert "1 pieces, 1 of them finished before" in capsys.readouterr().out
