@@ -106,7 +106,7 @@ class Probes(SplitStudy):
         return self.probed
 
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.bit_tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
 
         axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
         names = {arm.cell.model: title_of(arm.cell.model) for arm in records.arms}
@@ -119,8 +119,7 @@ class Probes(SplitStudy):
 
 def export_bits(records: Records, bits: "Bits", states: Sequence[int] = ()) -> None:
     """Write all rows of the measure into `bits.csv`."""
-    from menagerie.studies.measures.bit_tables import rows_at_steps
-    from menagerie.studies.measures.measured import write_rows
+    from menagerie.studies.measures.tables import rows_at_steps, write_rows
 
     write_rows(records.out / "bits.csv", rows_at_steps(records, bits, states))
 
@@ -214,7 +213,7 @@ class ProbeModels(ScoringStudy):
         export_bits(records, self.bits)
 
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.bit_tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
         from menagerie.studies.scoring.page import about_models
         from menagerie.studies.scoring.trained_on import coverage_parts
 
@@ -249,7 +248,7 @@ class ProbeModels(ScoringStudy):
 
     def conclude(self, records: Records) -> None:
         """Print the sentences of the page; raises if no model could be probed."""
-        from menagerie.studies.measures.bit_tables import rows_at_steps, stage_sentences
+        from menagerie.studies.measures.tables import rows_at_steps, stage_sentences
         from menagerie.studies.scoring.trained_on import print_training
 
         left = left_out_pieces(records)
