@@ -17,9 +17,8 @@ Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from menagerie.envs.core.validation import SHARE, Several
 from menagerie.generators.captions.templates import template_of
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
-from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
@@ -40,7 +38,8 @@ from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.frame.study import AnyStudy
+from menagerie.studies.probes import ProbeStudy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,10 +53,8 @@ FEWEST = 4  # animals of a probe set: two of each scene, and two that are absent
 
 
 @dataclass(frozen=True)
-class Geometry(SplitStudy):
+class Geometry(ProbeStudy):
     """The geometry of embeddings: what it predicts, and which conditions hold"""
-
-    plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
 
     pairs: Annotated[Axis[float], SHARE] = (0.2, 0.8)
     """Fractions of the trainable animal pairs."""
@@ -68,14 +65,8 @@ class Geometry(SplitStudy):
     negated: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a training caption also negates an absent object. All models get such runs at the first place,
     beside the grid; 0: no such runs, and no results on negation."""
-    probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
-    """Animals of the probe set, at least 4; empty: all of the world."""
-    probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
-    """Textures of the probe set; empty: all of the world."""
 
     def check_given(self, preset: AnyStudy) -> None:
-        if self.split:
-            raise UserError("--split can't be used, because the probe set needs the world of a --recipe; leave it out")
         super().check_given(preset)
         odd = [model for model in self.once if model not in self.models]
         if odd and self.once != getattr(preset, "once", ()):
@@ -89,8 +80,7 @@ class Geometry(SplitStudy):
         if len(found := choose_names(self.probe_set, load_world(self.world))[0]) < FEWEST:
             raise UserError(
                 f"a probe set needs {FEWEST} animals, because conditions compare two animals with two absent ones; it "
-                f"has "
-                f"{len(found)}: {', '.join(found)}"
+                f"has {len(found)}: {', '.join(found)}"
             )
         if self.negated and not self.negates:
             raise UserError(f"--negated: captions of {self.kind} splits have no negation; leave it out")
@@ -115,10 +105,8 @@ class Geometry(SplitStudy):
 
         return Conditions(self.probe_set, self.store, self.resolution)
 
-    @cached_property
-    def probed(self) -> "tuple[ProbeMeasure, ...]":
-        """Both measures, after rendering their probe set."""
-        self.geometry.make(self.cores)
+    @property
+    def probe_measures(self) -> "Sequence[ProbeMeasure]":
         return self.geometry, self.conditions
 
     @property
@@ -144,9 +132,6 @@ class Geometry(SplitStudy):
             for model in self.models if self.negated else self.once:
                 if model in self.models:
                     yield self.at(model, seed, **self.first_place)
-
-    def measurements(self, arm: Arm) -> "Sequence[ProbeMeasure]":
-        return self.probed
 
     def page(self, records: Records) -> Iterator[Part]:
         from menagerie.studies.analysis.words import one_line

@@ -12,10 +12,9 @@ from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.parts import Chart, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import RelatedSplit
-from menagerie.studies.measures.lead_shares import UNDECIDED, recovered_share, remedies
 from menagerie.studies.measures.measured import bits
 from menagerie.studies.measures.probes import probe_left
-from menagerie.studies.text_embeddings import PRESETS
+from menagerie.studies.text_embeddings import PRESETS, UNDECIDED, recovered_share, remedies
 from tests.command import ROOT, read_rows, run_here
 from tests.studies.known_embeddings import axes, embedding
 from tests.studies.stored import stored_run
