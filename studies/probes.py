@@ -243,14 +243,11 @@ class ProbeModels(ScoringStudy):
         from menagerie.studies.scoring.trained_on import ScoredTest
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
-        had = [
-            (model, test, measure_overlap(model.training, split, test))
-            for model, test in product(self.tested, ProbeRecipe.tests)
-        ]
-        return [
-            ScoredTest(model.label, "The probe set", test, replace(its, left_out=frozenset()))
-            for model, test, its in had
-        ]
+        found = []
+        for model, test in product(self.tested, ProbeRecipe.tests):
+            had = replace(measure_overlap(model.training, split, test), left_out=frozenset())
+            found.append(ScoredTest(model.label, "The probe set", test, had))
+        return found
 
     @property
     def labels(self) -> dict[str, str]:
@@ -294,6 +291,5 @@ PRESETS: dict[str, AnyStudy] = {
 }
 
 if __name__ == "__main__":
-    main(
-        PRESETS, GIVEN_MODELS if sys.argv[1:] and not sys.argv[1].startswith("-") else "laptop"
-    )  # a model is named first
+    named = bool(sys.argv[1:]) and not sys.argv[1].startswith("-")  # a model, not an option
+    main(PRESETS, GIVEN_MODELS if named else "laptop")

@@ -107,9 +107,8 @@ class TextEmbeddings(AblationStudy):
 
         animals = load_world(grid.world).animals
         some = animals[: self.most_animals] if len(animals) > self.most_animals else ()
-        return Bits(
-            ProbeRecipe(world=grid.world, animals=some), self.store, grid.resolution, READ, KINDS[grid.kind].relational
-        )
+        probe_set = ProbeRecipe(world=grid.world, animals=some)
+        return Bits(probe_set, self.store, grid.resolution, READ, KINDS[grid.kind].relational)
 
     @cached_property
     def probed(self) -> "Mapping[str, Bits]":

@@ -90,17 +90,17 @@ def bit_parts(
     if not len(rows):
         return
     yield from map(Sentence, stage_sentences(rows, names, axes))
-    ends = rows["step"].isna()
-    ended = rows.assign(step=rows["step"].astype(float).fillna(rows["model"].map(lengths or {})))
-    known = ended.assign(model=rows["model"].map(names)).dropna(subset="value")
-    bits = known[known["measure"] == "bits"]
-    yield Chart("bits-by-layer", bit_lines(layer_frame(bits[ends]), "of", "layer"), says=one_line(LAYERS_SAYS))
-    if not ends.all():
+    steps = rows["step"].astype(float).fillna(rows["model"].map(lengths or {}))
+    named = rows.assign(step=steps, model=rows["model"].map(names), last=rows["step"].isna()).dropna(subset="value")
+    last, bits = named[named["last"]], named[named["measure"] == "bits"]
+    layers = layer_frame(last[last["measure"] == "bits"])
+    yield Chart("bits-by-layer", bit_lines(layers, "of", "layer"), says=one_line(LAYERS_SAYS))
+    if len(last) < len(named):
         yield Heading("Over training")
         yield Chart("bits-over-training", bit_lines(stage_frame(bits), "stage", "step"), says=one_line(STEPS_SAYS))
     yield Heading("All layers")
     header = ("model", "of", "layer", "bits", "bits by place")
-    yield Rows("layers", header, layer_lines(known[ends]), says=one_line(TABLE_SAYS))
+    yield Rows("layers", header, layer_lines(last), says=one_line(TABLE_SAYS))
 
 
 def stage_sentences(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str] = ()) -> Iterator[str]:
