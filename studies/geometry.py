@@ -15,11 +15,12 @@ Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells
 `--out`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, WHAT
@@ -27,18 +28,22 @@ from menagerie.envs.core.validation import SHARE, Several
 from menagerie.generators.captions.templates import template_of
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
-from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.claims import judge_difference
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Heading, Paragraph, Part
+from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.probes import ProbeStudy
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from menagerie.studies.analysis.estimate import Estimate
     from menagerie.studies.measures.conditions import Conditions
     from menagerie.studies.measures.embedding_geometry import EmbeddingGeometry
     from menagerie.studies.measures.probe_set import ProbeMeasure
@@ -47,11 +52,8 @@ FEWEST = 4  # animals of a probe set: two of each scene, and two that are absent
 
 
 @dataclass(frozen=True)
-class Geometry(SplitStudy):
+class Geometry(ProbeStudy):
     """The geometry of embeddings: what it predicts, and which conditions hold"""
-
-    plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
-    decides: ClassVar[tuple[str, ...]] = ("split",)
 
     pairs: Annotated[Axis[float], SHARE] = (0.2, 0.8)
     """Fractions of the trainable animal pairs."""
@@ -62,10 +64,6 @@ class Geometry(SplitStudy):
     negated: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a training caption also negates an absent object. All models get such runs at the first place,
     beside the grid; 0: no such runs, and no results on negation."""
-    probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
-    """Animals of the probe set, at least 4; empty: all of the world."""
-    probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
-    """Textures of the probe set; empty: all of the world."""
 
     def check(self) -> None:
         """Raise for a probe set with too few animals or textures, and for `negated` if captions can't have negation."""
@@ -75,8 +73,7 @@ class Geometry(SplitStudy):
         if len(found := choose_names(self.probe_set, load_world(self.world))[0]) < FEWEST:
             raise UserError(
                 f"a probe set needs {FEWEST} animals, because conditions compare two animals with two absent ones; it "
-                f"has "
-                f"{len(found)}: {', '.join(found)}"
+                f"has {len(found)}: {', '.join(found)}"
             )
         if self.negated and not self.negates:
             raise UserError(f"--negated: captions of {self.kind} splits have no negation; leave it out")
@@ -101,10 +98,8 @@ class Geometry(SplitStudy):
 
         return Conditions(self.probe_set, self.store, self.resolution)
 
-    @cached_property
-    def probed(self) -> "tuple[ProbeMeasure, ...]":
-        """Both measures, after rendering their probe set."""
-        self.geometry.make(self.cores)
+    @property
+    def probe_measures(self) -> "Sequence[ProbeMeasure]":
         return self.geometry, self.conditions
 
     @property
@@ -131,14 +126,8 @@ class Geometry(SplitStudy):
                 if model in self.models:
                     yield self.at(model, seed, **self.first_place)
 
-    def measurements(self, arm: Arm) -> "Sequence[ProbeMeasure]":
-        return self.probed
-
     def page(self, records: Records) -> Iterator[Part]:
         from menagerie.studies.analysis.words import one_line
-        from menagerie.studies.measures.condition_tables import condition_parts, trade_off_parts
-        from menagerie.studies.measures.embedding_geometry import alignment_table
-        from menagerie.studies.measures.predictors import prediction_parts
 
         geometry, conditions = map(records.rows_of, (self.geometry, self.conditions))
         if not len(conditions):
@@ -152,12 +141,210 @@ class Geometry(SplitStudy):
 
     def export(self, records: Records) -> None:
         """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""
-        from menagerie.studies.measures.measured import write_rows
+        from menagerie.studies.measures.tables import write_rows
 
         for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
             write_rows(records.out / f"{name}.csv", records.rows_of(measure))
 
 
+def prediction_parts(records: Records, measured: "pd.DataFrame", world: str, resolution: int) -> Iterator[Part]:
+    """Yield a figure and a table on how well the predictors do, on cells on which they weren't chosen."""
+    from menagerie.studies.analysis.words import one_line
+    from menagerie.studies.measures import predictors as its
+
+    every = its.cells_with_predictors(records, measured)
+    old = [its.measures_chosen_on(world, resolution, row) for row in every.to_dict("records")]
+    if not len(cells := every[~np.array(old, bool)]):
+        yield Sentence("No training run has a single vector for each text and records of unseen pairs to predict.")
+        return
+    found = its.correlate_predictors(cells)
+    yield Sentence(
+        f"Does the {its.NAMED.name} predict accuracy on unseen pairs? Its rank correlation with that, over "
+        f"{len(cells)} training runs on which it wasn't chosen, is {found[0].over_all}: {found[0].outcome}."
+    )
+    frame = cells.assign(model=cells["model"].map(title_of), accuracy=100 * cells[its.ACCURACY])
+    names = [one.predictor.name for one in found]
+    yield Chart("prediction", predictor_chart(frame.drop(columns=its.ACCURACY), names), says=one_line(DOTS))
+    header = ("measure", "expected", "all runs", "within a setting", "within a setting and model", "p", "outcome")
+    expected = {1: "higher", -1: "lower"}
+    rows = [
+        (one.predictor.name, expected[one.predictor.sign], *map(str, one[1:4]), p_text(one.p), one.outcome)
+        for one in found
+    ]
+    left = len(records.where(test=(its.TEST,)).scores) - len(cells)
+    says = f"{CORRELATIONS} {left} runs are left out: the measures were chosen on them, or they have no text embedding."
+    yield Rows("correlations", header, rows, says=one_line(says))
+
+
+def p_text(p: float) -> str:
+    return "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def predictor_chart(cells: "pd.DataFrame", names: Sequence[str]) -> Any:
+    """Return a chart with a panel for each predictor, and a dot for each cell."""
+    import altair as alt
+
+    frame = cells.melt([name for name in cells if name not in names], names, "measure")
+    dots = alt.Chart(frame).mark_circle(size=45)
+    dots = dots.encode(
+        x=alt.X("value:Q", scale=alt.Scale(zero=False), title=None),
+        y=alt.Y("accuracy:Q", scale=alt.Scale(zero=False), title="accuracy on unseen pairs (%)"),
+        color=alt.Color("model:N", sort=None, title=None),
+        tooltip=list(frame),
+    )
+    chance = alt.Chart(frame).mark_rule(strokeDash=[2, 3]).encode(y=alt.datum(50))
+    panels = alt.layer(chance, dots, data=frame).properties(width=210, height=190)
+    return panels.facet(alt.Facet("measure:N", sort=names, title=None), columns=2).resolve_scale(x="independent")
+
+
+def at_place(rows: "pd.DataFrame", place: Mapping[str, Any], by: str = "scores") -> "pd.DataFrame":
+    """Return the shares of scenes in which conditions hold, at one place of the grid."""
+    kept = (rows["measure"] == "holds") & (rows["by"] == by)
+    for name, value in place.items():
+        kept &= rows[name] == value
+    return rows[kept]
+
+
+def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield tables of how often models meet each condition, at the place where all are compared."""
+    from menagerie.studies.analysis.words import one_line
+    from menagerie.studies.measures.conditions import EVERY, INDEPENDENT
+    from menagerie.studies.measures.tables import model_table
+
+    yield Heading("The conditions", one_line(CONDITIONS_SAY))
+    held = at_place(rows, place)
+    whole = held[held["part"].isin((EVERY, INDEPENDENT))]
+    names = whole["condition"].where(whole["part"] == EVERY, INDEPENDENT)
+    yield model_table("conditions-by-model", whole.assign(condition=names), ("condition",))
+    refused = held[held["value"].isna()].groupby(["condition", "refused"], sort=False)["model"].unique()
+    if len(refused):
+        yield Facts(
+            {f"{name} is refused for {', '.join(map(title_of, its))}": why for (name, why), its in refused.items()}
+        )
+    for by, title in PARTS_BY.items():
+        its = at_place(rows, place, by)
+        if len(its := its[~its["part"].isin((EVERY, INDEPENDENT))]):
+            yield model_table(f"parts-{by}", its, ("condition", "part"), folded=title)
+
+
+def trade_off_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield whether models that categorise better bind worse: a figure, and the table of the paper's claims."""
+    from menagerie.studies.analysis.words import one_line
+    from menagerie.studies.measures.conditions import CONDITIONS, EVERY, OTHER_ATTRIBUTES, OTHER_VIEW
+    from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
+    from menagerie.studies.measures.ranks import correlation, correlation_outcome
+
+    yield Heading("Does binding cost categorisation?", one_line(TRADE_OFF))
+    cells = by_cell(rows, "embeddings", "margin", (OTHER_ATTRIBUTES, OTHER_VIEW))
+    yield Chart(
+        "trade-off", trade_off_chart(cells.assign(model=cells["model"].map(title_of))), says=one_line(CURVE_SAYS)
+    )
+    whole, held = by_cell(rows, "scores", "holds", (EVERY,)), at_place(rows, place)
+    runs = list(zip(whole["model"], whole["seed"], strict=True))  # a model's cells of a seed are drawn together
+    traded = correlation(whole[CONDITIONS[0]].to_numpy(float), whole[CONDITIONS[1]].to_numpy(float), runs)
+    least = min(least_margins(IdealEmbedding(1.0)).values())
+    ideal = "No space of embeddings with cosines as scores meets all conditions at once"
+    lines = [(ideal, "constructed embedding, weight 1: least margin", f"{least:+.2f}, exact", "contradicted")]
+    outcome = correlation_outcome(traded, -1, traded.p)
+    worse = "What is best for categorisation can't bind: models that categorise better bind worse"
+    lines.append((worse, "all runs: rank correlation", str(traded), outcome))
+    for name in CONDITIONS[1:]:
+        if gap := model_gap(held[held["part"] == EVERY], "dcsm", "clip", name):
+            claim = "Similarity maps of all patches and words (DCSM) meet the condition more often than CLIP does"
+            lines.append((claim, f"DCSM − CLIP, {name}: points", str(gap), judge_difference(gap, 1)))
+    yield Rows("claims", ("claim", "difference", "measured", "decided"), lines, says=one_line(CLAIMS))
+
+
+def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...]) -> "pd.DataFrame":
+    """Return a row for each cell, with its numbers of categorisation and of attribute binding."""
+    from menagerie.studies.measures.conditions import CONDITIONS
+
+    both = list(CONDITIONS[:2])
+    rows = rows[(rows["measure"] == measure) & (rows["by"] == by) & rows["condition"].isin(both)]
+    labels = [name for name in ("model", "seed", "pairs", "hard_negatives", "negated") if name in rows]
+    chosen = rows[rows["part"].isin(parts)].dropna(subset="value")
+    wide = chosen.pivot_table("value", labels, "condition", sort=False).reset_index()
+    return wide.rename_axis(columns=None).reindex(columns=[*labels, *both])
+
+
+def model_gap(rows: "pd.DataFrame", model: str, base: str, condition: str) -> "Estimate | None":
+    """Return how far a model's share of scenes is above another's, over common seeds; None without any."""
+    from menagerie.studies.analysis.estimate import mean_over_seeds
+
+    rows = rows[rows["condition"] == condition].dropna(subset="value")
+    one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))
+    gaps = (one - other).dropna()
+    return mean_over_seeds(list(gaps), -1.0)._replace(signed=True) if len(gaps) else None
+
+
+def trade_off_chart(cells: "pd.DataFrame") -> Any:
+    """Return a chart of the margins of cells and of constructed embeddings, categorisation along x, binding along y."""
+    import altair as alt
+    import pandas as pd
+
+    from menagerie.studies.measures.conditions import BINDING, CATEGORISATION
+    from menagerie.studies.measures.ideal import IdealEmbedding, pair_margins
+
+    points = [(weight, *pair_margins(IdealEmbedding(weight))) for weight in CURVE]
+    ideal = pd.DataFrame(points, columns=["weight", CATEGORISATION, BINDING]).assign(model="constructed")
+    frame = pd.concat([ideal, cells], ignore_index=True)
+    base = alt.Chart(frame).encode(x=f"{CATEGORISATION}:Q", y=f"{BINDING}:Q")
+    curve = base.transform_filter("datum.model == 'constructed'")
+    dots = base.transform_filter("datum.model != 'constructed'").mark_circle(size=45)
+    marked = curve.transform_filter(alt.FieldOneOfPredicate("weight", [0.0, 0.3, 0.5, 1.0, 2.0]))
+    return alt.layer(
+        curve.mark_line(color="#666").encode(order="weight:Q"),
+        marked.mark_text(align="left", dx=4, fontSize=9).encode(text="weight:Q"),
+        dots.encode(color=alt.Color("model:N", title=None), tooltip=list(frame)),
+    ).properties(width=320, height=260)
+
+
+def alignment_table(rows: "pd.DataFrame") -> Rows:
+    """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
+    from menagerie.studies.measures.tables import model_table
+
+    named = rows.assign(measure=[SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)])
+    order = named.dropna(subset="measure").sort_values("measure", key=lambda its: its.map([*SHOWN.values()].index))
+    return model_table("alignment", order, ("measure",), 1, 2)
+
+
+CURVE = [round(0.05 * k, 2) for k in range(61)]
+PARTS_BY = {"scores": "Their parts, by scores", "embeddings": "Between images, and between texts: by embeddings"}
+SHOWN = {
+    ("text", "share"): "text: binding share",
+    ("image", "share"): "image: binding share",
+    ("image and text", "gap"): "gap",
+    ("image and text", "cosine"): "cos of what a swap changes",
+    ("image and text", "before"): "swaps right",
+    ("image and text", "after"): "after one matrix",
+    ("edited image", "compositions"): "edit: compositions",
+    ("edited image", "others"): "other compositions",
+    ("edited image", "places"): "textures in places",
+}
+"""The rows of the table of alignment, with their names in it."""
+DOTS = """A dot is a training run. Upwards: accuracy (%) on swaps of unseen pairs; dashed: chance. To the right: a
+measure of the run's embeddings, on scenes in views that no training used. The first measure was chosen beforehand, on
+other runs; it uses texts alone, and no accuracy."""
+CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale.
+Their spread is that of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
+spread and so no interval; its p is from permutations of these runs. Models with the same seed share their splits, so
+intervals are for further trainings of these models, not for new models. More pairs and more hard negatives raise
+everything together. So ranks are also compared within a setting of the grid, and within a setting and a model, and then
+pooled. p is over all runs; those of the last three measures are corrected for their number (Holm)."""
+CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, with 95 % intervals over seeds. Chance is
+the share for scores in random order. The conditions are those of Kang et al. 2025 for images of two objects, with
+captions worded as in training. All: every condition for which a model's captions have words holds. If independent: the
+product of their shares. All models are compared at one setting of the grid."""
+TRADE_OFF = """As inequalities the conditions don't contradict one another: a constructed embedding meets all. But the
+embedding that is best for categorisation is the sum of its concepts, which doesn't bind."""
+CURVE_SAYS = """Margins between embeddings of images, in cosines. To the right: by how much an image is nearer to its
+swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap. A
+dot is a training run of a scorer with one vector, averaged over scenes. The curve is the constructed embedding, unit
+vectors of object + attribute + weight (object with attribute) + weight (object with place); the number at a point is
+its weight of conjunctions."""
+CLAIMS = """The first verdict is a proof by example and needs no records: the least margin of any condition over all
+scenes of 6 objects and 4 attributes. Paper and study differ in models, images and sizes. Our models are trained from
+scratch for a fixed number of steps, which may end before curves are flat."""
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps that are
 right with a matrix between image and text, fitted on other pairs; this is what LABCLIP could repair. Edits: of the
 scenes whose own caption is preferred, the share in which the swapped one is preferred once the image's embedding is

@@ -50,13 +50,14 @@ from menagerie.studies.scoring.study import ScoringStudy, left_out_pieces
 if TYPE_CHECKING:
     from menagerie.studies.measures.bits import Bits
     from menagerie.studies.measures.given_models import ProbePiece
+    from menagerie.studies.measures.probe_set import ProbeMeasure
     from menagerie.studies.scoring.models import Model
     from menagerie.studies.scoring.trained_on import ScoredTest
 
 
 @dataclass(frozen=True)
-class Probes(SplitStudy):
-    """Inside the embeddings: how much binding does each layer hold?"""
+class ProbeStudy(SplitStudy):
+    """A study that measures embeddings of trained models on a probe set"""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
     decides: ClassVar[tuple[str, ...]] = ("split",)
@@ -79,8 +80,27 @@ class Probes(SplitStudy):
 
     @property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which layers are probed."""
+        """The scenes on which embeddings are measured."""
         return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures)
+
+    @property
+    def probe_measures(self) -> "Sequence[ProbeMeasure]":
+        """The measures that are taken of each run."""
+        raise NotImplementedError
+
+    @cached_property
+    def probed(self) -> "Sequence[ProbeMeasure]":
+        """The measures, after rendering their probe set."""
+        self.probe_measures[0].make(self.cores)
+        return self.probe_measures
+
+    def measurements(self, arm: Arm) -> "Sequence[ProbeMeasure]":
+        return self.probed
+
+
+@dataclass(frozen=True)
+class Probes(ProbeStudy):
+    """Inside the embeddings: how much binding does each layer hold?"""
 
     @property
     def bits(self) -> "Bits":
@@ -88,21 +108,16 @@ class Probes(SplitStudy):
 
         return Bits(self.probe_set, self.store, self.resolution)
 
-    @cached_property
-    def probed(self) -> "list[Bits]":
-        """The measure, after rendering its probe set."""
-        self.bits.make(self.cores)
+    @property
+    def probe_measures(self) -> "Sequence[Bits]":
         return [self.bits]
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
         """Plan every model at every place."""
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 
-    def measurements(self, arm: Arm) -> "Sequence[Bits]":
-        return self.probed
-
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.bit_tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
 
         axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
         names = {arm.cell.model: title_of(arm.cell.model) for arm in records.arms}
@@ -115,15 +130,12 @@ class Probes(SplitStudy):
 
 def export_bits(records: Records, bits: "Bits", states: Sequence[int] = ()) -> None:
     """Write all rows of the measure into `bits.csv`."""
-    from menagerie.studies.measures.bit_tables import rows_at_steps
-    from menagerie.studies.measures.measured import write_rows
+    from menagerie.studies.measures.tables import rows_at_steps, write_rows
 
     write_rows(records.out / "bits.csv", rows_at_steps(records, bits, states))
 
 
-# For models that no study here trained.
-WORLD, RESOLUTION = "pug", 64
-NOTHING_LEFT_OUT = "Bits are computed from all scenes of the probe set."
+WORLD, RESOLUTION = "pug", 64  # for models that no study here trained
 
 
 @dataclass(frozen=True)
@@ -176,7 +188,6 @@ class ProbeModels(ScoringStudy):
 
     def check(self) -> None:
         """Raise for models that can't be loaded, or lack animals, textures or words of the probe set."""
-        from menagerie.envs.worlds import load_world
         from menagerie.studies.measures.given_models import check_layers, check_model_knows
 
         if not self.models:
@@ -184,7 +195,6 @@ class ProbeModels(ScoringStudy):
         if 0 < self.resolution < SIDE.low:
             raise UserError(f"--resolution must be at least {SIDE.low:g}, got {self.resolution}")
         super().check()
-        choose_names(self.probe_set, load_world(self.probe_set.world))
         for model in self.tested:
             check_model_knows(model, self.bits.recipe)
         if self.layers:
@@ -210,18 +220,16 @@ class ProbeModels(ScoringStudy):
         export_bits(records, self.bits)
 
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.bit_tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
         from menagerie.studies.scoring.page import about_models
         from menagerie.studies.scoring.trained_on import coverage_parts
 
-        names = self.names()
-        yield from bit_parts(rows_at_steps(records, self.bits), names)
-        labels = {model.label: model.label for model in self.tested}
-        yield from coverage_parts(self.trained, "probe-set", labels, NOTHING_LEFT_OUT)
+        yield from bit_parts(rows_at_steps(records, self.bits), self.names)
+        yield from coverage_parts(self.trained, "probe-set", self.labels, "No scene is left out of the bits.")
         if left := left_out_pieces(records):
             yield Heading("Left out")
             yield Facts(left)
-        yield from about_models(records, names)
+        yield from about_models(records, self.names)
 
     @cached_property
     def trained(self) -> "list[ScoredTest]":
@@ -232,33 +240,32 @@ class ProbeModels(ScoringStudy):
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
         found = []
-        for model, test in product(self.tested, self.probe_set.tests):
+        for model, test in product(self.tested, ProbeRecipe.tests):
             had = replace(measure_overlap(model.training, split, test), left_out=frozenset())
             found.append(ScoredTest(model.label, "The probe set", test, had))
         return found
 
+    @property
+    def labels(self) -> dict[str, str]:
+        return {model.label: model.label for model in self.tested}
+
+    @cached_property
     def names(self) -> dict[str, str]:
-        """Return the names of models in tables."""
+        """The names of models in tables."""
         from menagerie.studies.scoring.models import by_training, short_labels
 
         return short_labels(list({model.label: model for model, _ in by_training(self.tested).values()}.values()))
 
     def conclude(self, records: Records) -> None:
         """Print the sentences of the page; raises if no model could be probed."""
-        from menagerie.studies.measures.bit_tables import rows_at_steps, stage_sentences
+        from menagerie.studies.measures.tables import rows_at_steps, stage_sentences
         from menagerie.studies.scoring.trained_on import print_training
 
-        left = left_out_pieces(records)
-        if not records.results and left:
+        if not records.results and (left := left_out_pieces(records)):
             raise UserError(f"no model can be probed: {next(iter(left.values()))}")
         if len(rows := rows_at_steps(records, self.bits)):
-            print(*stage_sentences(rows, self.names()), sep="\n")
-        print_training(self.trained, {model.label: model.label for model in self.tested})
-
-
-def names_models(arguments: Sequence[str]) -> bool:
-    """Whether a command line begins with the name of a model, not with an option."""
-    return bool(arguments) and not arguments[0].startswith("-")
+            print(*stage_sentences(rows, self.names), sep="\n")
+        print_training(self.trained, self.labels)
 
 
 GIVEN_MODELS = "models"
@@ -280,4 +287,5 @@ PRESETS: dict[str, AnyStudy] = {
 }
 
 if __name__ == "__main__":
-    main(PRESETS, GIVEN_MODELS if names_models(sys.argv[1:]) else "laptop")
+    named = bool(sys.argv[1:]) and not sys.argv[1].startswith("-")  # a model, not an option
+    main(PRESETS, GIVEN_MODELS if named else "laptop")

@@ -15,8 +15,11 @@ has which texture, or on the spatial grid which of two objects is left (studies/
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
@@ -32,12 +35,13 @@ from menagerie.studies.frame.rows import base_row, explain_rows, table_columns
 from menagerie.studies.frame.study import SplitStudy
 
 if TYPE_CHECKING:
+    from menagerie.studies.analysis.estimate import Estimate
     from menagerie.studies.frame.records import Records
     from menagerie.studies.measures.bits import Bits
-    from menagerie.studies.measures.lead_shares import Remedy
 
 # Between the tuned recipes of CLIP and of OC-CLIP on twelve animals (studies/recipes/twelve.json).
 RECIPE = Recipe(steps=1000, learning_rate=8e-4, weight_decay=0.3, singles_share=0.5)
+UNDECIDED = "undecided"
 READ = ("tokens", "embedding")
 """Layers that are probed: all patches, and the embeddings."""
 
@@ -92,17 +96,13 @@ class TextEmbeddings(AblationStudy):
 
     def bits_of(self, grid: SplitStudy) -> "Bits":
         from menagerie.envs.worlds import load_world
+        from menagerie.generators.splits.recipe_file import KINDS
         from menagerie.studies.measures.bits import Bits
 
         animals = load_world(grid.world).animals
         some = animals[: self.most_animals] if len(animals) > self.most_animals else ()
-        return Bits(ProbeRecipe(world=grid.world, animals=some), self.store, grid.resolution, READ, self.related(grid))
-
-    @staticmethod
-    def related(grid: SplitStudy) -> bool:
-        from menagerie.generators.splits.recipe_file import KINDS
-
-        return KINDS[grid.kind].relational
+        probe_set = ProbeRecipe(world=grid.world, animals=some)
+        return Bits(probe_set, self.store, grid.resolution, READ, KINDS[grid.kind].relational)
 
     @cached_property
     def probed(self) -> "Mapping[str, Bits]":
@@ -115,15 +115,14 @@ class TextEmbeddings(AblationStudy):
         return [self.probed[arm.labels["split"]]]
 
     def tests(self, split: str, records: "Records") -> "Records":
-        """Return the swaps of unseen pairs of a split."""
-        from menagerie.studies.measures.lead_shares import unseen_swaps
-
+        """Return the swaps of unseen pairs of a split; all swaps if it has none of these."""
         data = next(arm.cell.data for arm in self.arms if arm.labels["split"] == split)
-        return records.where(split=split, test=tuple(unseen_swaps(table_columns(data))))
+        swaps = [test for test in table_columns(data) if test[1] == "swap"]
+        unseen = [test for test in swaps if test[0].endswith("unseen_pairs")]
+        return records.where(split=split, test=tuple(unseen or swaps))
 
     def page(self, records: "Records") -> "Iterator[Part]":
         from menagerie.studies.analysis.words import one_line
-        from menagerie.studies.measures.lead_shares import remedies
 
         base = base_row(self.spec)
         splits = [split for split in self.bits if records.where(split=split).results]
@@ -153,7 +152,7 @@ class TextEmbeddings(AblationStudy):
         """Return a table with a line for each row of a split: accuracy, share of the lead, and the bits of each
         stage."""
         from menagerie.studies.analysis.words import one_line
-        from menagerie.studies.measures.bit_tables import LOOSE, OF, STAGES, mean_bits, rows_at_steps
+        from menagerie.studies.measures.tables import LOOSE, OF, STAGES, mean_bits, rows_at_steps
 
         rows = rows_at_steps(records.where(split=split), self.bits[split])
         held = mean_bits(rows[rows["measure"] == "bits"], ("row", *OF)) if len(rows) else {}
@@ -168,9 +167,7 @@ class TextEmbeddings(AblationStudy):
         """Write all shares of leads into `remedies.csv`, and all rows of the measures into `bits.csv` too."""
         import pandas as pd
 
-        from menagerie.studies.measures.bit_tables import rows_at_steps
-        from menagerie.studies.measures.lead_shares import remedies
-        from menagerie.studies.measures.measured import write_rows
+        from menagerie.studies.measures.tables import rows_at_steps, write_rows
 
         splits, rows = [split for split in self.bits if records.where(split=split).results], []
         for split in splits:
@@ -183,7 +180,47 @@ class TextEmbeddings(AblationStudy):
             write_rows(records.out / "bits.csv", pd.concat(measured, ignore_index=True))
 
 
-UNDECIDED = "undecided"
+class Remedy(NamedTuple):
+    """A row's accuracy on one split, and the share that it recovers of the upper row's lead over the base row."""
+
+    row: str
+    accuracy: "Estimate"
+    share: "Estimate | None"
+    """Share of the lead that the row recovers; None unless the lead's interval is above 0 and a seed is common."""
+
+    @property
+    def outcome(self) -> str:
+        if self.share is None or not self.share.known or self.share.low <= 0 <= self.share.high:
+            return UNDECIDED
+        return "recovers" if self.share.low > 0 else "loses"
+
+
+def remedies(tests: "Records", base: str, upper: str) -> tuple["Estimate | None", list[Remedy]]:
+    """Return the lead of the row `upper` over `base`, over all records, and how much of it each other row recovers."""
+    levels = {row: its for (row,), its in tests.estimates(("row",)).items()}
+    lead = tests.estimates(("row",), {"row": base}).get((upper,))
+    sure = lead is not None and lead.known and lead.low > 0
+    others = [row for row in levels if row not in (base, upper)]
+    return lead, [Remedy(row, levels[row], share_of_lead(tests, base, row, upper) if sure else None) for row in others]
+
+
+def share_of_lead(tests: "Records", base: str, row: str, upper: str) -> "Estimate | None":
+    """Return the share of the lead that a row recovers, over the seeds of all three rows; None without any."""
+    three = tests.where(row=(base, row, upper))
+    order = list(dict.fromkeys(arm.labels["row"] for arm, _ in three.results))
+    of = {name: order.index(its) for name, its in (("base", base), ("row", row), ("upper", upper))}
+    found = three.estimates(("row",), statistic=("row", partial(recovered_share, **of))).get(())
+    return found and found._replace(digits=0)
+
+
+def recovered_share(
+    means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
+) -> Float64[np.ndarray, " rows"]:
+    """Return, for each row of means, how far `row` is on the way from `base` to `upper`; NaN if these are equal."""
+    lead = means[:, upper] - means[:, base]
+    return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
+
+
 SHARES = """How much of {upper}'s lead over {base} on swaps of unseen pairs each remedy recovers, in percent: 0 is
 {base}, 100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs. A remedy
 whose interval includes 0 is undecided. A split has none where the interval of the lead itself includes 0."""

@@ -1,4 +1,5 @@
-"""Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result.
+"""Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result; the job that
+takes them, and how it is sent to other processes.
 
     @dataclass(frozen=True)
     class Norm(Measure):
@@ -11,23 +12,29 @@ A measure's class may be in a user's study file. Other processes import that fil
 nothing.
 """
 
+import importlib
 import inspect
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, wraps
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import count, groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import changed_fields, digest, json_value
+from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_records, write_records
+from menagerie.studies.runs.job import AnyJob, Report
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
+    from menagerie.studies.runs.cell import Job
     from menagerie.studies.runs.data import Material
 
 FOLDER = "measures"  # in a cell's
@@ -42,22 +49,6 @@ class Measure(ABC):
     version: ClassVar[int] = 1
     """Increase it when the same settings give other numbers than before. For a class outside of this project a change
     of its source counts too, but not a change of the functions that it calls."""
-
-    def __init_subclass__(cls) -> None:
-        """Make `rows` accept a `LoadedScorer` too, and give it `training` if it has that parameter."""
-        super().__init_subclass__()
-        if own := vars(cls).get("rows"):
-
-            @wraps(own)
-            def rows(self: Measure, scorer: Any, *given: Any, **named: Any) -> Iterable[Row]:
-                from menagerie.models.library.loaded import LoadedScorer
-
-                if not isinstance(scorer, LoadedScorer):
-                    return own(self, scorer, *given, **named)
-                more = {"training": scorer.training()} if "training" in inspect.signature(own).parameters else {}
-                return own(self, scorer.scorer, *given, **more | named)
-
-            cls.rows = rows
 
     @abstractmethod
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
@@ -107,8 +98,8 @@ def unfindable_class(kind: type) -> UserError:
 
 def write_measured(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write what was measured of the cell in `folder` after `step` (None: after training); returns the file."""
-    file = folder / FOLDER / measure.file(step)
-    write_records(file, [first_line(folder, measure, step), *(as_json_row(measure, row) for row in rows)])
+    lines = [first_line(folder, measure, step), *(as_json_row(measure, row) for row in rows)]
+    write_records(file := folder / FOLDER / measure.file(step), lines)
     return file
 
 
@@ -122,18 +113,14 @@ def as_json_row(measure: Measure, row: Mapping[str, Any]) -> Row:
     """Convert a row to values of JSON; raises for other values, and for a column named "step"."""
     values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
     values = {name: None if value != value else value for name, value in values.items()}
+    kind = f"the measure {type(measure).__name__}"
     try:
         json.dumps(values, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise UserError(
-            f"the measure {type(measure).__name__} gives a row that can't be written ({error}): {row!s:.200}; give "
-            "numbers, texts and lists of them, and None for a missing value"
-        ) from error
+        way_out = "give numbers, texts and lists of them, and None for a missing value"
+        raise UserError(f"{kind} gives a row that can't be written ({error}): {row!s:.200}; {way_out}") from error
     if "step" in values:
-        raise UserError(
-            f"the measure {type(measure).__name__} has a column 'step', the name of the column for kept states; rename "
-            f"it"
-        )
+        raise UserError(f"{kind} has a column 'step', the name of the column for kept states; rename it")
     return values
 
 
@@ -159,3 +146,122 @@ def read_rows(file: Path, first: Row) -> list[Row]:
     except Unreadable as error:
         raise UserError(f"{file} is damaged ({error}); delete it and run again: only this is measured anew") from error
     return rows
+
+
+Sent = tuple[str, str, dict[str, Any]]
+"""A measure without its class, for other processes: the user's file or the module that defines it, name, fields."""
+
+
+def as_sent(measure: Measure) -> Sent:
+    """Return a measure in this form; raises for a class that other processes can't find."""
+    kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
+    if "<" in kind.__qualname__:  # <locals>
+        raise unfindable_class(kind)
+    named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
+    return kind.__module__ if named else str(class_file(kind)), kind.__qualname__, values
+
+
+def opened(sent: Sent) -> Measure:
+    """Make a measure in this process. Raises if its class can't be found."""
+    place, name, values = sent
+    try:
+        module: Any = own_module(place) if place.endswith(".py") else importlib.import_module(place)
+        return attrgetter(name)(module)(**values)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise UserError(
+            f"the measure {name} isn't in {place} any more ({error}); define it in a .py file that all machines can "
+            "read, and don't change that file during the run"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Measuring(AnyJob):
+    """The job of measuring a finished cell: after its last step, at states that were kept, or both."""
+
+    of: "Job"
+    measures: tuple[Measure | Sent, ...]
+    """They are sent to other processes without their classes: one that can't be found there is an error only when the
+    job runs."""
+    at: tuple[int | None, ...] = END
+
+    @cached_property
+    def id(self) -> str:
+        return f"{self.of.id}-{digest([measure.file(step) for measure, step in self.parts])}"
+
+    @cached_property
+    def name(self) -> str:
+        return f"{', '.join(type(measure).__name__ for measure in self.here)} of {self.of.name}"
+
+    @property
+    def folder(self) -> Path:
+        return self.of.folder / FOLDER
+
+    @property
+    def group(self) -> str:
+        """The data file, which takes seconds to open. Jobs with the same file go to one worker if it is idle."""
+        return str(self.of.data_file)
+
+    @property
+    def steps(self) -> int:
+        return len(self.parts)
+
+    @property
+    def threads(self) -> int:
+        return self.of.threads
+
+    @property
+    def device(self) -> str:
+        return self.of.device
+
+    @cached_property
+    def here(self) -> tuple[Measure, ...]:
+        return tuple(each if isinstance(each, Measure) else opened(each) for each in self.measures)
+
+    @property
+    def parts(self) -> list[tuple[Measure, int | None]]:
+        """The measures to take, each with its step, state by state; None for the end of training. Steps that the run
+        doesn't reach are left out."""
+        states = [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
+        return [(each, step) for step in states for each in self.here]
+
+    @property
+    def missing(self) -> list[tuple[Measure, int | None]]:
+        """The parts that aren't measured yet."""
+        return [(each, step) for each, step in self.parts if not (self.folder / each.file(step)).exists()]
+
+    @property
+    def ended(self) -> bool:
+        return not self.missing
+
+    def run(self, report: Report, release: Callable[[], None]) -> None:
+        """Measure what isn't measured yet."""
+        import torch
+
+        from menagerie.studies.runs.graphs import give_readers, read_graphs
+        from menagerie.studies.runs.machine import settle_torch
+        from menagerie.studies.runs.train import open_material
+
+        settle_torch(self.threads)
+        material, cell, missing = open_material(self.of), self.of.cell, self.missing
+        number = count(self.steps - len(missing) + 1)
+        for step, parts in groupby(missing, key=itemgetter(1)):
+            scorer = scorer_after(self.of, step).to(cell.device)
+            give_readers(scorer, read_graphs(self.of, material))
+            for measure, _ in parts:
+                torch.manual_seed(cell.seed)  # whatever was measured before in this process
+                write_measured(self.of.folder, measure, step, measure.rows(scorer.eval(), material, cell.seed))
+                report(next(number), "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Measuring, (self.of, tuple(map(as_sent, self.here)), self.at), {"id": self.id, "name": self.name}
+
+
+def scorer_after(job: "Job", step: int | None) -> "Scorer":
+    """Load a cell's scorer as it was after a step whose state was kept, or (None) at the end of training."""
+    from menagerie.models.checkpoint import load_checkpoint
+    from menagerie.models.kept_states import load_kept_state
+    from menagerie.studies.runs.cell import CHECKPOINT
+
+    if step is None:
+        return load_checkpoint(job.folder / CHECKPOINT, job.cell.model)
+    return load_kept_state(job.folder, step, job.cell.model)

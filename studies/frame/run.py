@@ -125,7 +125,7 @@ class Running:
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:
             return
-        from menagerie.studies.frame.measuring import Measuring
+        from menagerie.studies.frame.measure import Measuring
         from menagerie.studies.runs.executor import run_jobs
 
         self.render([arm for arm, _ in wanted])

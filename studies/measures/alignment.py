@@ -1,5 +1,7 @@
-"""Alignment: how far embeddings of images and texts agree on what a swap changes, and what a matrix could repair."""
+"""Alignment of images and texts: how far they agree on what a swap changes, what a matrix could repair, and whether a
+scorer takes a scene for its swap once the scene's embedding is moved towards the swap's."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,15 +10,16 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.axes import ProbeAxes, composition_means
 from menagerie.studies.measures.linear import one_core
-from menagerie.studies.measures.margins import bits
 from menagerie.studies.measures.measured import Measured, no_number, share_right
 
-FOLDS = 5
+FOLDS, EDIT_FOLDS = 5, 2
 PENALTY = 1e-3
 STEPS = 40
 Units = Float[np.ndarray, "v p q d"]
+Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
+"""From embeddings to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped caption c'."""
 
 
 class Alignment(NamedTuple):
@@ -30,9 +33,6 @@ class Alignment(NamedTuple):
     """Share of swaps that are right: x'(t - t') > 0. A tie counts one half."""
     after: Measured
     """The same with a matrix between the embeddings: x'(I + A)(t - t') > 0."""
-    bits: Measured
-    """Bits of the margins x'(t - t')."""
-    bits_after: Measured
 
 
 @one_core
@@ -41,13 +41,12 @@ def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q 
     pairs of animals: it shows what LABCLIP (Koishigarina et al., 2502.03566) could repair."""
     for embeddings in (images, texts):
         axes.check(embeddings)
-    if images.shape != texts.shape:
-        raise UserError(f"embeddings of images {images.shape} and of texts {texts.shape} don't share a space")
     x, t = units(images), units(texts)
     d = t - t[:, :, axes.swaps]
-    before, after = (x * d).sum(-1), margins_after_matrix(x, d, axes)
-    shares = share_right(before), share_right(after)
-    return Alignment(modality_gap(x, t), swap_cosine(x, t, axes), *shares, bits(before), bits(after))
+    one, two = x.mean((0, 1, 2)), t.mean((0, 1, 2))
+    gap = Measured(((one - two) ** 2).sum(), (one**2).sum() + (two**2).sum())
+    after = share_right(margins_after_matrix(x, d, axes))
+    return Alignment(gap, swap_cosine(x, t, axes), share_right((x * d).sum(-1)), after)
 
 
 def units(embeddings: Num[np.ndarray, "v p q d"]) -> Units:
@@ -55,11 +54,6 @@ def units(embeddings: Num[np.ndarray, "v p q d"]) -> Units:
     if not sizes.all():
         raise UserError("an embedding of the probe set is 0 and has no direction")
     return embeddings / sizes
-
-
-def modality_gap(x: Units, t: Units) -> Measured:
-    one, two = x.mean((0, 1, 2)), t.mean((0, 1, 2))
-    return Measured(((one - two) ** 2).sum(), (one**2).sum() + (two**2).sum())
 
 
 def swap_cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
@@ -97,3 +91,51 @@ def fit_matrix(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Floa
     start = np.append(np.zeros(width * width), 3.0)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
     return np.eye(width) + found[:-1].reshape(width, width)
+
+
+class Edits(NamedTuple):
+    """Of the scenes whose own caption is preferred, the share in which an edit makes the swapped caption preferred.
+    Chance is the share after a move as far in a random direction."""
+
+    compositions: Measured
+    """Moved by the mean embeddings of the scene's own compositions, in their places."""
+    others: Measured
+    """Moved by the mean embeddings of the same textures on two other animals."""
+    places: Measured
+    """Moved by the mean embeddings of textures in their places, over all animals."""
+
+
+def measure_edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
+    """Measure how often edits change which caption is preferred. For both objects an edit adds omega_target -
+    omega_source to an embedding z, where omega is the mean embedding of a composition or of a texture in a place, over
+    scenes of other pairs of animals.
+
+    Uselis et al. (2605.31503) ask how vectors of compositions are composed; this is our causal test of such vectors."""
+    axes.check(embeddings)
+    right = margins(embeddings) > 0
+    if not right.any():
+        return Edits(*[no_number("no scene's own caption is preferred before the edit")] * 3)
+    kinds, folds, random = axes.kinds[0], axes.folds(EDIT_FOLDS), np.random.default_rng(seed)
+    means = [composition_means(embeddings, axes, folds != fold) for fold in range(EDIT_FOLDS)]
+    others = np.array([random.choice(np.setdiff1d(np.arange(kinds), pair), 2, replace=False) for pair in axes.animals])
+    own, of_others, of_places = (
+        np.stack([exchange(means[fold], axes, pair) for fold, pair in zip(folds, animals, strict=True)])
+        for animals in (axes.animals, others, [None] * len(folds))
+    )
+    drawn = random.normal(size=own.shape)
+    by_chance = drawn * np.linalg.norm(own, axis=-1, keepdims=True) / np.linalg.norm(drawn, axis=-1, keepdims=True)
+    flipped = [
+        float(((margins(embeddings + move.astype(embeddings.dtype)) < 0) & right).sum() / right.sum())
+        for move in (own, of_others, of_places, by_chance)
+    ]
+    return Edits(*(Measured(share, flipped[-1]) for share in flipped[:-1]))
+
+
+def exchange(
+    means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"] | None
+) -> Num[np.ndarray, "q d"]:
+    """Return by how much embeddings change when two animals exchange textures, for each pair of textures; in the mean
+    over all animals without `animals`."""
+    (left, right), (t, u) = means if animals is None else means[[0, 1], animals], axes.textures.T
+    left, right = (its.mean(0) if animals is None else its for its in (left, right))
+    return left[u] - left[t] + right[t] - right[u]

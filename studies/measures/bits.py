@@ -1,16 +1,14 @@
 """How many bits of which animal has which texture each layer of a scorer holds, as a measure of finished runs; or of
 which of two known objects is on the left, the question of the spatial grid."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
-from menagerie.envs.core.identity import json_value
 from menagerie.envs.scene import Scene
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.templates import TEMPLATES, Caption, content_of, write_caption
@@ -21,8 +19,7 @@ from menagerie.models.towers.features import TOKENS
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.axes import ProbeAxes
 from menagerie.studies.measures.geometry import geometry
-from menagerie.studies.measures.margins import margin_bits
-from menagerie.studies.measures.measured import label_rows
+from menagerie.studies.measures.measured import bits, label_rows
 from menagerie.studies.measures.probe_set import (
     ALL_TOKENS,
     BLOCK,
@@ -62,12 +59,6 @@ class Bits(ProbeMeasure):
     relation: bool = False
     """Whether the question is which of two objects is left, and captions state the relation."""
 
-    @cached_property
-    def settings(self) -> Row:
-        known = super().settings
-        more = {name: json_value(value) for name in ("layers", "relation") if (value := getattr(self, name))}
-        return known | {"settings": known["settings"] | more}
-
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         return self.read(scorer)
 
@@ -85,18 +76,19 @@ class Bits(ProbeMeasure):
         for layer, read in wanted:
             embeddings = np.concatenate([each[layer, read][numbers] for each in found])
             yield from self.probe(TEXT, layer, read, embeddings, axes.repeated(2))
-        yield from score_bits_rows(scorer, both)
+        yield bits(margins_of(scorer, both)).row(part=BOTH, layer=SCORE, read=SCORE, measure="bits")
 
     def probe(
         self, part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: ProbeAxes
     ) -> Iterator[Row]:
         """Yield what probes read of a layer, and the geometry of its embeddings if it is the last one."""
+        place = {"part": part, "layer": layer, "read": read}
         if self.relation:
-            yield from label_rows(part, layer, read, margin_bits(probe_left(embeddings, axes)))
+            yield bits(probe_left(embeddings, axes)).row(**place, measure="bits")
             return
-        yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
+        yield from label_rows(**place, found=probe_binding(embeddings, axes))
         if layer == EMBEDDING:
-            yield from label_rows(part, layer, read, geometry(embeddings, axes))
+            yield from label_rows(**place, found=geometry(embeddings, axes))
 
 
 class RelatedSplit(FramedSplit):
@@ -118,15 +110,11 @@ def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], li
     """Return a scorer's layers of images and of texts: all, or those with these names."""
     from menagerie.models.layers import image_layer_names, text_layer_names
 
-    def chosen(layers: Iterable[str]) -> list[str]:
-        return [name for name in layers if not named or name in named]
-
-    return chosen(image_layer_names(scorer)), chosen(text_layer_names(scorer))
-
-
-def score_bits_rows(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Iterator[Row]:
-    """Yield the bits of scores, and the share of true captions above the false one."""
-    yield from label_rows(BOTH, SCORE, SCORE, margin_bits(margins_of(scorer, both)))
+    images, texts = (
+        [name for name in layers if not named or name in named]
+        for layers in (image_layer_names(scorer), text_layer_names(scorer))
+    )
+    return images, texts
 
 
 def margins_of(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Float[np.ndarray, " n"]:

@@ -17,7 +17,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num, UInt8
 from torch import Tensor
 
-from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.templates import Caption, template_of
 from menagerie.models.evaluation.scoring import score_items
@@ -27,13 +26,11 @@ from menagerie.studies.measures.axes import ProbeAxes
 from menagerie.studies.measures.condition_texts import Named, named_texts_of_all
 from menagerie.studies.measures.measured import Measured, no_number, share_right
 from menagerie.studies.measures.probe_set import (
-    EMBEDDING,
-    MEAN,
     ProbeMeasure,
     has_vectors,
-    image_layers,
+    image_embeddings,
     probe_axes,
-    text_layers,
+    text_embeddings,
     unknown_words_reason,
 )
 
@@ -48,6 +45,7 @@ ALL, EVERY, INDEPENDENT = "all", "every part", "if independent"
 SWAP, MIRROR = "swap", "mirror"
 OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
 OTHER_VIEW = "images: another view nearer than the swap"
+SAME_PLACE = "images: the same place beside another object nearer than another place"
 NEGATED = ("one", "other", "no one", "no other")  # texts of the conditions between texts
 Scores = Mapping[str, Float[np.ndarray, "v p q"]]
 """Map the name of a text to the score of each scene with its text of that name."""
@@ -85,8 +83,8 @@ PARTS = (
 @dataclass(frozen=True)
 class Conditions(ProbeMeasure):
     """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by embeddings if the scorer has
-    one vector for each image and each text. The measure "holds" is the share of scenes, "margin" how far the texts
-    score above the others, on average. Captions are worded as in the scorer's training; a condition is refused if its
+    one vector for each image and each text. The measure "holds" is the share of scenes, "margin" (of embeddings) by how
+    much the first is nearer, on average. Captions are worded as in the scorer's training; a condition is refused if its
     texts have words that no training text has."""
 
     version: ClassVar[int] = 2  # ties between embeddings
@@ -102,13 +100,9 @@ class Conditions(ProbeMeasure):
         scores = np.concatenate(score_items(scorer, bench))[numbers]
         yield from by_scores({name: scores[..., k] for k, name in enumerate(names)}, axes, unsaid)
         if has_vectors(scorer):
-            where = EMBEDDING, MEAN
-            images = image_layers(scorer, data, [where])[where][numbers]
-            of_texts = {
-                name: text_layers(scorer, [its[name] for its in texts], [where])[where][numbers]
-                for name in (NEGATED if NEGATION not in unsaid else ())
-            }
-            yield from by_embeddings(images, of_texts, axes)
+            asked = NEGATED if NEGATION not in unsaid else ()
+            of_texts = {name: text_embeddings(scorer, [its[name] for its in texts])[numbers] for name in asked}
+            yield from by_embeddings(image_embeddings(scorer, data)[numbers], of_texts, axes)
 
 
 class ProbeScenes(Benchmark):
@@ -134,32 +128,28 @@ def unaskable_conditions(texts: Sequence[Named], known: Sequence[str]) -> dict[s
 
 
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the share of scenes in which each part holds, with its margin; in which each condition holds; and in which
-    all conditions hold that can be tested. Also yield what the last share would be if conditions were independent.
+    """Yield the share of scenes in which each part holds; in which each condition holds; and in which all conditions
+    hold that can be tested. Also yield what the last share would be if conditions were independent.
 
     `lacking` has the reasons why conditions can't be tested, by condition.
     """
 
-    def row(condition: str, part: str, its: Measured, measure: str = "holds") -> Row:
-        return its.row(by="scores", condition=condition, part=part, measure=measure)
+    def row(condition: str, part: str, its: Measured) -> Row:
+        return its.row(by="scores", condition=condition, part=part, measure="holds")
 
-    asked = [part for part in PARTS if part.condition not in lacking]
-    holds = {part: scenes_in_which_holds(scores, part, axes) for part in asked}
-    for part in asked:
-        margin = np.mean([scores[one] - scores[other] for one, other in part.above])
-        yield row(part.condition, part.name, Measured(holds[part].mean(), chance_of_parts([part])))
-        yield row(part.condition, part.name, Measured(margin, 0.0), "margin")
-    shares = {}
-    for name in CONDITIONS:
-        if name in lacking:
-            yield row(name, EVERY, no_number(lacking[name]))
-            continue
-        parts = [part for part in asked if part.condition == name]
-        shares[name] = float(np.all([holds[part] for part in parts], 0).mean())
-        yield row(name, EVERY, Measured(shares[name], chance_of_parts(parts)))
-    if asked:
-        yield row(ALL, EVERY, Measured(np.all(list(holds.values()), 0).mean(), chance_of_parts(asked)))
-        yield row(ALL, INDEPENDENT, Measured(prod(shares.values()), None))
+    def shared(parts: Sequence[ConditionPart]) -> Measured:
+        return Measured(float(np.all([holds[part] for part in parts], 0).mean()), chance_of_parts(parts))
+
+    holds = {part: scenes_in_which_holds(scores, part, axes) for part in PARTS if part.condition not in lacking}
+    yield from (row(part.condition, part.name, shared([part])) for part in holds)
+    shares = {
+        name: no_number(lacking[name]) if name in lacking else shared([its for its in holds if its.condition == name])
+        for name in CONDITIONS
+    }
+    yield from (row(name, EVERY, its) for name, its in shares.items())
+    if holds:
+        yield row(ALL, EVERY, shared([*holds]))
+        yield row(ALL, INDEPENDENT, Measured(prod(its.value for its in shares.values() if not its.refused), None))
 
 
 def scenes_in_which_holds(scores: Scores, part: ConditionPart, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
@@ -170,21 +160,13 @@ def scenes_in_which_holds(scores: Scores, part: ConditionPart, axes: ProbeAxes) 
 
 
 def chance_of_parts(parts: Iterable[ConditionPart]) -> float:
-    """Return the share of scenes in which all parts hold if every order of the scores is equally likely.
-
-    A text is above k others with probability 1 / (k + 1). Raises `ValueError` if a text has to be below several others,
-    or above one and below another: such comparisons depend on one another.
-    """
-    pairs = [
-        ((scene, one), (scene, other))
-        for part in parts
-        for scene in ("", *filter(None, [part.counterfactual]))
-        for one, other in part.above
-    ]
-    upper, lower = zip(*pairs, strict=True)
-    if len({*lower}) < len(lower) or {*lower} & {*upper}:
-        raise ValueError("a text has to be above another, and below a third")
-    return prod(1 / (1 + below) for below in Counter(upper).values())
+    """Return the share of scenes in which all parts hold if every order of the scores is equally likely. A text is
+    above k others with probability 1 / (k + 1). No text of `PARTS` has to be below several others, or above one and
+    below another: such comparisons would depend on one another."""
+    upper = Counter(
+        (scene, one) for part in parts for scene in ("", *filter(None, [part.counterfactual])) for one, _ in part.above
+    )
+    return prod(1 / (1 + below) for below in upper.values())
 
 
 def by_embeddings(
@@ -203,10 +185,7 @@ def by_embeddings(
         (CATEGORISATION, OTHER_ATTRIBUTES, x, swap, following[:, left][:, :, axes.swaps]),
         (BINDING, OTHER_VIEW, x, following, swap),
         (PLACE, "images: another view nearer than the mirror", x, following, mirror),
-        (
-            *(PLACE, "images: the same place beside another object nearer than another place"),
-            *(x, following[:, right], moved),
-        ),
+        (PLACE, SAME_PLACE, x, following[:, right], moved),
     ]
     if texts:
         one, two, no_one, no_two = (units(texts[name]) for name in NEGATED)
@@ -229,8 +208,6 @@ def replacing_pairs(axes: ProbeAxes, side: int) -> Int[np.ndarray, " p"]:
     """Return, for each pair of animals, the pair with the left (0) or right (1) replaced by the next other animal."""
     number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
     kinds, found = axes.kinds[0], []
-    if kinds < 3:
-        raise UserError("the probe set has two animals, and a third is needed to compare with; give it more animals")
     for pair in axes.animals.tolist():
         others = ((pair[side] + step) % kinds for step in range(1, kinds))
         pair[side] = next(animal for animal in others if animal not in pair)

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.frame.parts import Rows
-from menagerie.studies.measures.alignment import alignment, units
+from menagerie.studies.measures.alignment import alignment, measure_edits, units
 from menagerie.studies.measures.axes import ProbeAxes
-from menagerie.studies.measures.edits import measure_edits
 from menagerie.studies.measures.geometry import geometry
-from menagerie.studies.measures.measured import label_rows, model_table, no_number
+from menagerie.studies.measures.measured import label_rows, no_number
 from menagerie.studies.measures.probe_set import (
     BOTH,
     EMBEDDING,
@@ -24,9 +21,9 @@ from menagerie.studies.measures.probe_set import (
     ProbeMeasure,
     captions_of,
     has_vectors,
-    image_layers,
+    image_embeddings,
     probe_axes,
-    text_layers,
+    text_embeddings,
     unknown_words_reason,
 )
 
@@ -35,20 +32,7 @@ if TYPE_CHECKING:
     from menagerie.studies.runs.data import Material
 
 EDITED = "edited image"
-SHARE = "share"  # the binding share S of texts, by which accuracy on unseen pairs is predicted
-PLACE = {"layer": EMBEDDING, "read": MEAN}
-SHOWN = {
-    (TEXT, "share"): "text: binding share",
-    (IMAGE, "share"): "image: binding share",
-    (BOTH, "gap"): "gap",
-    (BOTH, "cosine"): "cos of what a swap changes",
-    (BOTH, "before"): "swaps right",
-    (BOTH, "after"): "after one matrix",
-    (EDITED, "compositions"): "edit: compositions",
-    (EDITED, "others"): "other compositions",
-    (EDITED, "places"): "textures in places",
-}
-"""The rows of the table, with their names in it."""
+PLACE = {"layer": EMBEDDING, "read": MEAN, "measure": "share"}  # of refused rows
 
 
 @dataclass(frozen=True)
@@ -57,7 +41,7 @@ class EmbeddingGeometry(ProbeMeasure):
     of texts, of both together, and of edited embeddings of images. There is a single refused row if a scorer has no
     such embeddings, or if the captions have words that no training text has."""
 
-    version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
+    version: ClassVar[int] = 3  # R2 of what a swap changes, without noise
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)
@@ -66,12 +50,10 @@ class EmbeddingGeometry(ProbeMeasure):
         if not has_vectors(scorer):
             reason = f"{type(scorer).__name__} has no single vector for each image and each text"
         if reason:
-            yield no_number(reason).row(part=TEXT, **PLACE, measure=SHARE)
+            yield no_number(reason).row(part=TEXT, **PLACE)
             return
-        where = EMBEDDING, MEAN
-        images = image_layers(scorer, both[0], [where])[where][numbers]
-        texts = [text_layers(scorer, captions_of(data), [where])[where][numbers] for data in both]
-        yield from geometry_rows(images, texts, axes)
+        texts = [text_embeddings(scorer, captions_of(data))[numbers] for data in both]
+        yield from geometry_rows(image_embeddings(scorer, both[0])[numbers], texts, axes)
 
 
 def geometry_rows(
@@ -83,17 +65,9 @@ def geometry_rows(
     yield from label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
     if images.shape != texts[0].shape:
         sizes = f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text"
-        yield no_number(f"{sizes} don't share a space").row(part=BOTH, **PLACE, measure=SHARE)
+        yield no_number(f"{sizes} don't share a space").row(part=BOTH, **PLACE)
         return
     yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(np.concatenate([images] * len(texts)), of_texts, twice))
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
     yield from label_rows(EDITED, EMBEDDING, MEAN, measure_edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
-
-
-def alignment_table(rows: pd.DataFrame, **how: str) -> Rows:
-    """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
-    named = [SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)]
-    order = pd.Categorical(named, SHOWN.values(), ordered=True)
-    shown = rows.assign(measure=order).dropna(subset="measure").sort_values("measure", kind="stable")
-    return model_table("alignment", shown.assign(measure=shown["measure"].astype(str)), ("measure",), 1, 2, **how)

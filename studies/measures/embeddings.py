@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
@@ -32,7 +32,6 @@ from menagerie.studies.frame.parts import Rows
 from menagerie.studies.runs.data import Material
 
 WITHOUT = "leave it out of --models, or masks out of --parts"
-ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns that identify a measured item
 # Tasks that slots are ranked by: recognition, as the paper ranks them by zero-shot classification, and binding itself.
 RANKINGS: Mapping[str, tuple[str, ...]] = {"recognition": ("replace animal", "replace texture"), "binding": ("swap",)}
 SEPARATOR = " | "  # in the names of columns
@@ -56,6 +55,9 @@ class ItemKey(NamedTuple):
     animals: str
 
 
+ITEM = ["seed", *ItemKey._fields]  # columns that identify a measured item
+
+
 class EmbeddedItems(NamedTuple):
     """n items, each of an image, a true text and a false one."""
 
@@ -66,12 +68,8 @@ class EmbeddedItems(NamedTuple):
     """The squares of the elements of the image's vector."""
 
     def of_tasks(self, tasks: Iterable[str]) -> "EmbeddedItems":
-        wanted = set(tasks)
-        return self.chosen(np.array([record.task in wanted for record in self.records], bool))
-
-    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "EmbeddedItems":
-        numbers = np.flatnonzero(mask)
-        return EmbeddedItems([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
+        kept = [k for k, record in enumerate(self.records) if record.task in tasks]
+        return EmbeddedItems([self.records[k] for k in kept], self.products[kept], self.squares[kept])
 
     def in_parts(self, parts: int) -> "EmbeddedItems":
         """Return the same items with `products` and `squares` summed in each of `parts` equal parts of the vectors."""

@@ -15,14 +15,13 @@ from menagerie.studies.measures.measured import Measured, no_number
 FOLDS = 5
 PENALTY = 1.0  # of additive fits: as much as one scene counts
 SURE = 4  # standard errors by which E[D1 . D2] must be above 0
-EXPLAINED = 0.95
 LEAST_KEPT = 0.5  # of the variance between quartets, once that between backgrounds is subtracted
 ROUNDING = 1e-9  # share of embeddings' mean square: less is rounding
 Embeddings = Float[np.ndarray, "v p q d"]
 
 
 class Geometry(NamedTuple):
-    """Shares of variance, and directions. Measures that divide by D are refused where D can't be told from noise."""
+    """Shares of variance. Measures that divide by D are refused where D can't be told from noise."""
 
     share: Measured
     """The binding share S = E[D1 . D2] / 4V, the share of V that comes from which object has which texture. V is the
@@ -34,18 +33,12 @@ class Geometry(NamedTuple):
     probe set."""
     placed_compositions: Measured
     """The same with one vector for each composition in each place."""
-    concepts: Measured
-    """R2 of embeddings as animals + textures + background, which predicts D = 0."""
-    components: Measured
-    """k95: how many principal components hold 95 % of what views share of D; chance is that of an isotropic D."""
 
 
 @one_core
 def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
-    """Measure the geometry of embeddings. The share is ours; sums of concepts are those of Trager et al. (2302.14383);
-    R2 and k95 are as in 2602.24264; sums over compositions are as in Uselis et al. (2605.31503). Embeddings
-    of more than a few hundred dimensions are best given by their principal components, but not as `standardise` makes
-    them: scaling changes the geometry."""
+    """Measure the geometry of embeddings. The share is ours; R2 is as in 2602.24264; sums over compositions are as in
+    Uselis et al. (2605.31503)."""
     axes.check(embeddings, least=2)
     z = embeddings.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
@@ -53,7 +46,7 @@ def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometr
     power = view_product(d)
     unsure = unsure_reason(power, axes, mean_square(z))
     fits = (no_number(unsure, 0.0) if unsure else composition_fit(d, power, axes, placed) for placed in (False, True))
-    return Geometry(binding_share(z, power, axes), *fits, concept_fit(z, axes), principal_components(d, unsure))
+    return Geometry(binding_share(z, power, axes), *fits)
 
 
 def view_product(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
@@ -158,45 +151,3 @@ def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]
 
 def as_rows(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
     return x.reshape(-1, x.shape[-1])
-
-
-def concept_counts(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
-    """Count how often each animal, texture and background is in a scene."""
-    shape = axes.backgrounds.shape
-    animals = (axes.animals[:, :, None] == np.arange(axes.kinds[0])).sum(1)[:, None]
-    textures = (axes.textures[:, :, None] == np.arange(axes.kinds[1])).sum(1)
-    backgrounds = axes.backgrounds[..., None] == np.unique(axes.backgrounds)
-    return np.concatenate(
-        [np.broadcast_to(x, (*shape, x.shape[-1])) for x in (animals, textures, backgrounds)], -1, dtype=float
-    )
-
-
-def concept_fit(z: Embeddings, axes: ProbeAxes) -> Measured:
-    """Return R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs of animals
-    and tested in the other views. R2 is of all variance there, noise included."""
-    x, folds = concept_counts(axes), axes.folds(FOLDS)
-    missed = varied = 0.0
-    for fold in range(FOLDS):
-        train, test = folds != fold, folds == fold
-        for view in range(len(z)):
-            weights = ridge(as_rows(x[view, train]), as_rows(z[view, train]), PENALTY)
-            others = np.delete(z[:, test], view, 0)
-            missed += ((others - np.delete(x[:, test], view, 0) @ weights) ** 2).sum()
-            varied += (others**2).sum()
-    if not varied:
-        return no_number("all scenes have the same embedding", 0.0)
-    return Measured(1 - missed / varied, 0.0)
-
-
-def principal_components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
-    """Return how many principal components hold 95 % of E[D1 . D2]. They are those of the symmetrised E[D1 D2'], whose
-    eigenvalues add up to E[D1 . D2], negative ones included: noise makes as many positive as negative ones."""
-    v, p, h, width = d.shape
-    even = float(np.ceil(EXPLAINED * min(width, p * h)))
-    if unsure:
-        return no_number(unsure, even)
-    each = d.reshape(v, -1, width)
-    total = as_rows(each.sum(0))
-    both = (total.T @ total - as_rows(each).T @ as_rows(each)) / 2
-    values = np.linalg.eigvalsh(both)[::-1]
-    return Measured(float(np.searchsorted(np.cumsum(values), EXPLAINED * values.sum()) + 1), even)

@@ -21,7 +21,7 @@ from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import Verdict, make_verdict
-from menagerie.studies.frame.estimate import Estimate, estimate, estimates
+from menagerie.studies.frame.estimate import estimate, estimates
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.measures.embeddings import (
@@ -37,15 +37,12 @@ from menagerie.studies.runs.data import Material
 # As the paper trains them. It states neither a batch size nor a start; here all weights start equal.
 EPOCHS, RATE, MOMENTUM, BATCH = 100, 0.02, 0.9, 64
 LEAST_SCALE = 100.0
-LEAST_GAIN = 1.0  # points on the trained task; below it, what others lose for each percent is noise
 # The model that SPARO is compared with in table 5, if it is among the models.
 BESIDE = "clip-gap"
-SAYS = f"""Masks of image vectors (table 5): accuracy in percent without and with the mask, all seeds. A mask is a
+SAYS = """Masks of image vectors (table 5): accuracy in percent without and with the mask, all seeds. A mask is a
 weight between 0 and 1 for each slot, or for each number, of the image's vector; vectors without slots are cut into as
 many equal parts. It is trained on validation's items of one task, and the epoch that is best there is taken: the paper
-overfits on purpose. The last column is the relative change of accuracy on other tasks, in percent, for each percent by
-which accuracy on the trained task rises on validation. At −0.5 they lose half of what it gains; `–`: it gains less than
-{LEAST_GAIN:g} point, too little for a ratio."""
+overfits on purpose."""
 
 
 def train_mask(items: EmbeddedItems, seed: int) -> Float[np.ndarray, " parts"]:
@@ -151,10 +148,9 @@ def masks_in(model: str, measured: pd.DataFrame, tasks: Sequence[str]) -> dict[M
     """Return the items of each mask of a model, with values before and after, from the rows of `Masks`."""
     found = {}
     for place in (MaskRow(model, shape, task) for shape in ("slots", "numbers") for task in tasks):
-        sides = [mask_column(place.shape, place.task, when) for when in ("before", "after")]
+        sides = {mask_column(place.shape, place.task, when): when for when in ("before", "after")}
         if set(sides) <= set(measured):
-            names = dict(zip(sides, ("before", "after"), strict=True))
-            found[place] = measured[[*ITEM, *sides]].rename(columns=names).dropna()
+            found[place] = measured[[*ITEM, *sides]].rename(columns=sides).dropna()
     return found
 
 
@@ -162,67 +158,39 @@ def mask_table(masks: Mapping[MaskRow, pd.DataFrame]) -> Rows:
     """Return a table of accuracy on the task that a mask was trained on and on all others, before and after."""
     rows = []
     for place, items in masks.items():
-        fit, same, rest = mask_sides(items, place.task)
-        shown = [f"{percent_right(side.before):.1f} → {percent_right(side.after):.1f}" for side in (fit, same, rest)]
-        change = for_each_gained(fit, rest)
-        ratio = DASH if change is None else f"{change:+.3f}"
-        rows.append([title_of(place.model), place.shape, place.task, *shown, str(change_of(rest) or DASH), ratio])
+        validation, trained = items.subset == "validation", items.task == place.task
+        sides = [items[validation & trained], items[~validation & trained], other_tasks(items, place.task)]
+        shown = [f"{percent_right(side.before):.1f} → {percent_right(side.after):.1f}" for side in sides]
+        change = estimate(sides[-1], signed=True) if len(sides[-1]) else DASH
+        rows.append([title_of(place.model), place.shape, place.task, *shown, str(change)])
     header = ["model", "a weight for each", "trained on", "there, on validation", "that task, tested"]
-    header += ["other tasks, tested", "their change, points", "% for each % gained"]
-    return Rows("masks", header, rows, says=one_line(SAYS))
+    return Rows("masks", [*header, "other tasks, tested", "their change, points"], rows, says=one_line(SAYS))
 
 
-def mask_sides(items: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the items that a mask was trained on, those of the same task in tests, and those of other tasks there."""
-    validation, trained = items.subset == "validation", items.task == task
-    return items[validation & trained], items[~validation & trained], items[~validation & ~trained]
-
-
-def change_of(items: pd.DataFrame) -> Estimate | None:
-    """Estimate how far a mask raises accuracy on some items."""
-    return estimate(items.assign(value=items.after - items.before), signed=True) if len(items) else None
-
-
-def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
-    """Return the paper's measure: the relative change of accuracy on other tasks, divided by the relative rise on the
-    task that the mask was trained on. None if the rise is below `LEAST_GAIN` points."""
-    before, after = percent_right(fit.before), percent_right(fit.after)
-    if not before or not after - before >= LEAST_GAIN:
-        return None
-    other = percent_right(rest.before)
-    lost = (percent_right(rest.after) - other) / other if other else 0.0
-    return lost / ((after - before) / before)
+def other_tasks(items: pd.DataFrame, task: str) -> pd.DataFrame:
+    """Return the tested items of other tasks than that of a mask, with the change of each as its value."""
+    others = items[(items.subset != "validation") & (items.task != task)]
+    return others.assign(value=others.after - others.before)
 
 
 def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[Verdict]:
     """Yield verdicts on the claims of table 5, about what masks trained on one task change on all others."""
-    slots = MaskRow("sparo", "slots", task)
-    yield mask_verdict(
-        f"A mask of slots, trained on {task}, harms other tasks less than one of single numbers (table 5, in % of "
-        "ImageNet for each % gained: −0.3 against −2.3); over all other tasks",
-        f"{title_of(slots.model)}, a weight for each slot − for each number",
-        *(task, masks.get(slots._replace(shape="numbers")), masks.get(slots)),
-    )
-    yield mask_verdict(
-        "... and less than one of equal parts of CLIP's vector with average pooling (table 5: −0.3 against −3.9)",
-        f"{title_of(slots.model)} − {title_of(BESIDE)}, a weight for each slot",
-        *(task, masks.get(slots._replace(model=BESIDE)), masks.get(slots)),
-    )
-
-
-def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, ours: pd.DataFrame | None) -> Verdict:
-    """Return the verdict on a claim about how the mask `ours` differs from `theirs`. The interval of the difference
-    decides, but the claim is undecided if the paper's measure has the other sign. If too little was gained to compute
-    that measure, the interval decides alone."""
-    if theirs is None or ours is None:
-        return make_verdict(claim, row, DASH, None, 1)
-    sides = [mask_sides(items, task) for items in (theirs, ours)]
-    changes = [rest.assign(value=rest.after - rest.before, mask=k) for k, (_, _, rest) in enumerate(sides)]
-    delta = estimates(pd.concat(changes), ("mask",), {"mask": 0}).get((1,))
-    found = make_verdict(claim, row, f"all tests: {', '.join(sorted_tasks(changes[0]))}", delta, 1)
-    before, after = (for_each_gained(fit, rest) for fit, _, rest in sides)
-    if before is None or after is None:
-        return found._replace(difference=f"{found.difference}; the paper's measure: {DASH}, too little was gained")
-    agrees = (after > before) == (delta is not None and delta.value > 0)
-    beside = f"{found.difference}; the paper's measure, % for each % gained: {after:+.3f} against {before:+.3f}"
-    return found._replace(difference=beside, outcome=found.outcome if agrees else "undecided")
+    ours = MaskRow("sparo", "slots", task)
+    claims = {
+        ours._replace(shape="numbers"): (
+            f"A mask of slots, trained on {task}, harms other tasks less than one of single numbers (table 5, in % of "
+            "ImageNet for each % gained: −0.3 against −2.3); over all other tasks",
+            f"{title_of(ours.model)}, a weight for each slot − for each number",
+        ),
+        ours._replace(model=BESIDE): (
+            "... and less than one of equal parts of CLIP's vector with average pooling (table 5: −0.3 against −3.9)",
+            f"{title_of(ours.model)} − {title_of(BESIDE)}, a weight for each slot",
+        ),
+    }
+    for theirs, (claim, row) in claims.items():
+        if theirs not in masks or ours not in masks:
+            yield make_verdict(claim, row, DASH, None, 1)
+            continue
+        changes = [other_tasks(masks[place], task).assign(mask=k) for k, place in enumerate((theirs, ours))]
+        delta = estimates(pd.concat(changes), ("mask",), {"mask": 0}).get((1,))
+        yield make_verdict(claim, row, f"all tests: {', '.join(sorted_tasks(changes[0]))}", delta, 1)

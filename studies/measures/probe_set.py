@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import changed_fields, json_value
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.studies.frame.measure import Measure, Row
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 IMAGE, TEXT, BOTH = "image", "text", "image and text"
 EMBEDDING = "embedding"
 MEAN, ALL_TOKENS = "mean", "all tokens"
+KINDS = ("animal", "texture")
 BLOCK = 64  # images or texts that are encoded at once
 Layers = dict[tuple[str, str], Float[np.ndarray, "n d"]]
 """Embeddings by layer and by what is read of it: the mean token, or equally many tokens side by side."""
@@ -46,9 +46,10 @@ class ProbeMeasure(Measure):
 
     @cached_property
     def settings(self) -> Row:
-        """The settings that decide the numbers, besides the cell. The path of the probe set's file isn't among them."""
+        """The settings that decide the numbers, besides the cell: the probe set's images, not the path of its file."""
+        changed = {name: value for name, value in changed_fields(self).items() if name not in ("store", "resolution")}
         images = store_identity(self.store, self.recipe.world, self.resolution)
-        shown = {"recipe": changed_fields(self.recipe), "images": images}
+        shown = changed | {"recipe": changed_fields(self.recipe), "images": images}
         return {"name": type(self).__qualname__, "version": self.version, "settings": json_value(shown)}
 
     @property
@@ -81,11 +82,8 @@ def probe_axes(data: "SplitDataset") -> tuple[ProbeAxes, Int[np.ndarray, "v p q"
     from menagerie.generators.splits.probe_scenes import objects_from_left
 
     scenes = data.records.scenes
-    objects = list(map(objects_from_left, scenes))
-    if any(len(both) != 2 for both in objects):
-        raise UserError("probes need scenes of two objects side by side; make a probe set without a layout")
-    animals = np.array([[its.animal for its in both] for both in objects])
-    textures = np.array([[its.texture for its in both] for both in objects])
+    objects = [objects_from_left(scene) for scene in scenes]
+    animals, textures = (np.array([[getattr(its, name) for its in both] for both in objects]) for name in KINDS)
     return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
 
 
@@ -96,7 +94,7 @@ def has_vectors(scorer: "Scorer") -> bool:
     return EMBEDDING in image_layer_names(scorer) and EMBEDDING in text_layer_names(scorer)
 
 
-def image_layers(scorer: "Scorer", data: "SplitDataset", wanted: Iterable[tuple[str, str]]) -> Layers:
+def image_layers(scorer: "Scorer", data: "SplitDataset", wanted: Sequence[tuple[str, str]]) -> Layers:
     """Return what is `wanted` of the layers of a probe set's images."""
     from menagerie.models.layers import image_features
 
@@ -104,7 +102,7 @@ def image_layers(scorer: "Scorer", data: "SplitDataset", wanted: Iterable[tuple[
     return read_layers(lambda some: image_features(scorer, data.images(some), names), len(data), wanted)
 
 
-def text_layers(scorer: "Scorer", texts: "Sequence[Caption]", wanted: Iterable[tuple[str, str]]) -> Layers:
+def text_layers(scorer: "Scorer", texts: "Sequence[Caption]", wanted: Sequence[tuple[str, str]]) -> Layers:
     """Return what is `wanted` of the layers of texts."""
     from menagerie.models.layers import text_features
     from menagerie.models.texts import Texts
@@ -112,13 +110,12 @@ def text_layers(scorer: "Scorer", texts: "Sequence[Caption]", wanted: Iterable[t
     names = list(dict.fromkeys(layer for layer, _ in wanted))
 
     def encode(some: range) -> "Features":
-        captions, graphs = zip(*texts[some.start : some.stop], strict=True)
-        return text_features(scorer, Texts(captions, graphs), names)
+        return text_features(scorer, Texts(*zip(*texts[some.start : some.stop], strict=True)), names)
 
     return read_layers(encode, len(texts), wanted)
 
 
-def read_layers(encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]) -> Layers:
+def read_layers(encode: "Callable[[range], Features]", count: int, wanted: Sequence[tuple[str, str]]) -> Layers:
     """Return what is `wanted` of the layers of `count` images or texts, which `encode` encodes block by block."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
@@ -127,6 +124,16 @@ def read_layers(encode: "Callable[[range], Features]", count: int, wanted: Itera
             states = found.mean(layer) if read == MEAN else found[layer].flatten(1)
             blocks.append(states.float().cpu().numpy())
     return {place: np.concatenate(blocks) for place, blocks in parts.items()}
+
+
+def image_embeddings(scorer: "Scorer", data: "SplitDataset") -> Float[np.ndarray, "n d"]:
+    """Return the single vector of each image of a probe set."""
+    return image_layers(scorer, data, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN]
+
+
+def text_embeddings(scorer: "Scorer", texts: "Sequence[Caption]") -> Float[np.ndarray, "n d"]:
+    """Return the single vector of each text."""
+    return text_layers(scorer, texts, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN]
 
 
 def captions_of(data: "SplitDataset") -> "list[Caption]":

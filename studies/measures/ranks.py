@@ -125,3 +125,10 @@ def holm(p: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(known) - done) * value))
         found[k] = highest
     return found
+
+
+def correlation_outcome(its: Estimate, sign: int, p: float, level: float = 0.05) -> str:
+    """Return the verdict: "confirmed" or "contradicted" if p is below the level, else "undecided"."""
+    if np.isnan(p) or p >= level:
+        return "undecided"
+    return "confirmed" if its.value * sign > 0 else "contradicted"

@@ -12,19 +12,17 @@ from menagerie.envs.core.plugins import own_module
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
-from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.measure import FOLDER, Measure, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
-from menagerie.studies.runs.data import Material, SplitData
+from menagerie.studies.runs.data import SplitData
 from menagerie.studies.runs.executor import run_jobs
 from menagerie.studies.runs.train import run_cell
 from tests.command import run_here
 from tests.grid_cells import chosen_alone, splits
-from tests.helpers.scorers import scorer
 from tests.studies.stored import stored_grid
 
 STUDY = """
@@ -52,26 +50,11 @@ class Norm(Measure):
 if __name__ != "__main__":
     main({})  # as in a file without a guard: it isn't started by those who only read the class
 else:
-    from menagerie.studies.frame.measuring import Measuring
+    from menagerie.studies.frame.measure import Measuring
     from tests.studies.test_measures import CELLS, run
 
     run(Measuring(CELLS[0], (Norm(), Norm(3)), (None, 0, 2, 99)), sys.argv[1])
 """
-
-
-@dataclass(frozen=True)
-class Kind(Measure):
-    """What it is asked of."""
-
-    def rows(self, scorer, material, seed):
-        yield {"asked": scorer}
-
-
-def test_a_measure_is_asked_of_a_loaded_scorer_too():
-    plain, nothing = scorer("clip"), Material(None, {}, (), {})
-    for given in (plain, LoadedScorer("mine", plain)):
-        ((row),) = Kind().rows(given, nothing, 0)
-        assert row["asked"] is plain
 
 
 CELLS: list[Job] = []  # for studies that run in this process

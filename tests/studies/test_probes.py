@@ -10,8 +10,9 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.estimate import mean_over_seeds
 from menagerie.studies.geometry import PRESETS as geometry_presets
-from menagerie.studies.measures.bit_tables import layer_frame, layer_lines, stage_frame, stage_sentences
-from menagerie.studies.measures.bits import Bits, score_bits_rows
+from menagerie.studies.measures.bits import Bits, margins_of
+from menagerie.studies.measures.measured import bits
+from menagerie.studies.measures.tables import layer_frame, layer_lines, stage_frame, stage_sentences
 from menagerie.studies.probes import PRESETS
 
 
@@ -61,10 +62,10 @@ def test_presets_probe_all_pairs_of_their_animals_and_textures_in_two_views(pres
 
 
 def test_files_of_measures_are_named_by_images_and_version_wherever_they_are_stored(tmp_path):
-    bits, geometry = PRESETS["smoke"].bits, geometry_presets["smoke"]
-    assert bits.file() == Bits(bits.recipe, tmp_path, bits.resolution).file()
-    assert bits.file() != Bits(bits.recipe, bits.store, 64).file()
-    for measure in (bits, geometry.geometry, geometry.conditions):
+    probed, geometry = PRESETS["smoke"].bits, geometry_presets["smoke"]
+    assert probed.file() == Bits(probed.recipe, tmp_path, probed.resolution).file()
+    assert probed.file() != Bits(probed.recipe, probed.store, 64).file()
+    for measure in (probed, geometry.geometry, geometry.conditions):
         assert digest(measure.settings | {"version": 1}) not in measure.file()
 
 
@@ -81,13 +82,12 @@ class Data(list):
         return [("false", None) for _ in some]
 
 
-@pytest.mark.parametrize(("sign", "bits", "right"), [(1.0, 1, 1), (-1.0, 0, 0), (0.0, 0, 0.5)])
-def test_scores_have_a_bit_only_if_true_captions_are_above_false_ones(sign, bits, right):
+@pytest.mark.parametrize(("sign", "known"), [(1.0, 1), (-1.0, 0), (0.0, 0)])
+def test_scores_have_a_bit_only_if_true_captions_are_above_false_ones(sign, known):
     def same(given, graphs=None):
         return given
 
     scorer = SimpleNamespace(device="cpu", pixel_scale=same, encode_images=same, read=same, encode_texts=same)
     scorer.pair_similarity = lambda images, texts: torch.tensor([sign * (text == "true") for text in texts])
     data = Data(range(100))
-    found = {row["measure"]: row["value"] for row in score_bits_rows(scorer, (data, data))}
-    assert found == {"bits": pytest.approx(bits), "scene": right}
+    assert bits(margins_of(scorer, (data, data))).value == pytest.approx(known)

@@ -12,10 +12,9 @@ from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.parts import Chart, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import RelatedSplit
-from menagerie.studies.measures.lead_shares import UNDECIDED, recovered_share, remedies
-from menagerie.studies.measures.margins import margin_bits
+from menagerie.studies.measures.measured import bits
 from menagerie.studies.measures.probes import probe_left
-from menagerie.studies.text_embeddings import PRESETS
+from menagerie.studies.text_embeddings import PRESETS, UNDECIDED, recovered_share, remedies
 from tests.command import ROOT, read_rows, run_here
 from tests.studies.known_embeddings import axes, embedding
 from tests.studies.stored import stored_run
@@ -88,13 +87,11 @@ def test_rows_take_equal_steps_on_both_grids():
     assert study.bits["spatial"].file() != study.bits["binding"].file()
 
 
-@pytest.mark.parametrize(("kind", "bits"), [("place", 1.0), ("concept", 0.0), ("object", 0.0)])
-def test_only_embeddings_with_separate_places_tell_which_object_is_left(kind, bits):
+@pytest.mark.parametrize(("kind", "known"), [("place", 1.0), ("concept", 0.0), ("object", 0.0)])
+def test_only_embeddings_with_separate_places_tell_which_object_is_left(kind, known):
     made = axes(animals=5)
     embeddings = embedding(kind, made, width=16)
-    found = margin_bits(probe_left(embeddings, made))
-    assert found.bits.value == pytest.approx(bits, abs=0.02)
-    assert found.scene.value == pytest.approx((1 + bits) / 2, abs=0.15)
+    assert bits(probe_left(embeddings, made)).value == pytest.approx(known, abs=0.02)
 
 
 def test_probes_of_the_spatial_grid_read_every_layer_and_captions_state_the_relation(tmp_path):

@@ -14,7 +14,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.training.batch_loss import batch_pixels
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
-from menagerie.studies.analysis.step_times import (
+from menagerie.studies.throughput import (
     Peers,
     multiplications,
     new_scorer,
@@ -97,8 +97,8 @@ def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # no
     batch = next(one for one in batches if one.targets.same.sum() == len(one.images) and not one.targets.masked.any())
     theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), batch_pixels(scorer, batch), batch.texts)
     torch.testing.assert_close(train_step(scorer, build_optimizer(scorer, RECIPE), batch, RECIPE, 0, 0), theirs)
-    scores = scoring_peer(config, spatial)
-    torch.testing.assert_close(scores.ours(0), scores.theirs(0), atol=1e-5, rtol=0)
+    ours, theirs = scoring_peer(config, spatial)
+    torch.testing.assert_close(ours(0), theirs(0), atol=1e-5, rtol=0)
 
 
 def test_growth_is_measured_by_exponents(tmp_path):

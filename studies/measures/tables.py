@@ -1,24 +1,27 @@
-"""Bits of layers on a page: how much of one bit each layer and each stage of a model holds, and how that grows."""
+"""Tables and figures of measured numbers: means over seeds by model, and how much of one bit each layer and each stage
+of a model holds, and how that grows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from menagerie.studies.analysis.estimate import Estimate
+from menagerie.envs.core.files import write_csv
+from menagerie.studies.analysis.estimate import NOTHING, Estimate, mean_over_seeds
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.words import one_line
+from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.parts import Chart, Heading, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import SCORE, Bits
-from menagerie.studies.measures.measured import seed_means
 from menagerie.studies.measures.probe_set import ALL_TOKENS, BOTH, EMBEDDING, IMAGE, MEAN, TEXT
 
-IMAGE_EMBEDDING, TEXT_EMBEDDING = (IMAGE, EMBEDDING, MEAN), (TEXT, EMBEDDING, MEAN)
 STAGES = {
     (IMAGE, "tokens", ALL_TOKENS): "all patches",
-    IMAGE_EMBEDDING: "image embedding",
-    TEXT_EMBEDDING: "text embedding",
+    (IMAGE, EMBEDDING, MEAN): "image embedding",
+    (TEXT, EMBEDDING, MEAN): "text embedding",
     (BOTH, SCORE, SCORE): "score",
 }
 """The names of the stages at which binding may be lost, by part, layer, and what is read of the layer."""
@@ -34,6 +37,38 @@ probes read 0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the
 within one probe set."""
 TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes, of which animal and which
 texture is on the left, are combined. Means over seeds with 95 % intervals. {LOOSE}"""
+
+
+def write_rows(path: Path, rows: pd.DataFrame) -> None:
+    """Write all rows of a measure as CSV, if there are any."""
+    if len(rows):
+        plain = rows.astype(object).where(rows.notna(), "")
+        write_csv(path, plain.columns, plain.itertuples(index=False))
+
+
+def seed_means(
+    rows: pd.DataFrame, by: Sequence[str], least: float = 0.0, most: float = 1.0
+) -> dict[tuple[Any, ...], Estimate]:
+    """Return the mean over seeds of the values in rows, for each combination of the columns `by`. Places of a grid are
+    pooled within a seed."""
+    each = rows.dropna(subset="value").groupby([*by, "seed"], sort=False)["value"].mean()
+    found = each.groupby(level=list(range(len(by))), sort=False)
+    return {key if len(by) > 1 else (key,): mean_over_seeds(list(values), least, most) for key, values in found}
+
+
+def model_table(
+    name: str, rows: pd.DataFrame, by: Sequence[str], times: int = 100, digits: int = 1, **how: str
+) -> Rows:
+    """Return a table with a row for each combination of the columns `by`, and a column for each model: chance, and
+    means over seeds with their intervals, of shares in percent or of plain numbers (`times` is 1)."""
+    models, bounds = list(dict.fromkeys(rows["model"])), (0.0, 1.0) if times == 100 else (-np.inf, np.inf)
+    means = seed_means(rows, (*by, "model"), *bounds)
+    lines = []
+    for key, its in rows.groupby(list(by), sort=False):
+        found = (means.get((*key, model), NOTHING)._replace(times=times, digits=digits) for model in models)
+        chance = its["chance"].astype(float).mean()
+        lines.append((*key, DASH if np.isnan(chance) else f"{times * chance:.2g}", *map(str, found)))
+    return Rows(name, (*by, "chance", *map(title_of, models)), lines, **how)
 
 
 def rows_at_steps(records: Records, bits: Bits, states: Sequence[int] = ()) -> pd.DataFrame:
@@ -55,16 +90,14 @@ def bit_parts(
     if not len(rows):
         return
     yield from map(Sentence, stage_sentences(rows, names, axes))
-    known = rows[rows["measure"].isin(("bits", "place_bits"))].dropna(subset="value")
-    known = known.assign(model=known["model"].map(names))
-    last, bits = known[known["step"].isna()], known[known["measure"] == "bits"]
-    layers = layer_frame(bits[bits["step"].isna()])
+    steps = rows["step"].astype(float).fillna(rows["model"].map(lengths or {}))
+    named = rows.assign(step=steps, model=rows["model"].map(names), last=rows["step"].isna()).dropna(subset="value")
+    last, bits = named[named["last"]], named[named["measure"] == "bits"]
+    layers = layer_frame(last[last["measure"] == "bits"])
     yield Chart("bits-by-layer", bit_lines(layers, "of", "layer"), says=one_line(LAYERS_SAYS))
-    if len(last) < len(known):
+    if len(last) < len(named):
         yield Heading("Over training")
-        titled = {names[model]: steps for model, steps in (lengths or {}).items()}
-        ended = bits.assign(step=bits["step"].astype(float).fillna(bits["model"].map(titled)))
-        yield Chart("bits-over-training", bit_lines(stage_frame(ended), "stage", "step"), says=one_line(STEPS_SAYS))
+        yield Chart("bits-over-training", bit_lines(stage_frame(bits), "stage", "step"), says=one_line(STEPS_SAYS))
     yield Heading("All layers")
     header = ("model", "of", "layer", "bits", "bits by place")
     yield Rows("layers", header, layer_lines(last), says=one_line(TABLE_SAYS))
@@ -75,40 +108,30 @@ def stage_sentences(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence
     less."""
     bits = rows[(rows["measure"] == "bits") & rows["step"].isna()]
     for (*place, model), its in bits.groupby([*axes, "model"], sort=False):
-        means = mean_bits(its, OF)
-        held = ", ".join(f"{stage} {means[key]}" for key, stage in STAGES.items() if key in means)
-        said = [f"{value:.0%} {name.replace('_', ' ')}" for name, value in zip(axes, place, strict=True)]
-        where = f" ({', '.join(said)})" if said else ""
-        less = say_where_lost(means.get(IMAGE_EMBEDDING), means.get(TEXT_EMBEDDING))
-        yield f"{names[model]}{where}, bits (of 1, chance 0) on which animal has which texture: {held}.{less}"
-
-
-def say_where_lost(image: Estimate | None, text: Estimate | None) -> str:
-    """Say which embedding holds fewer bits, or that this is undecided; empty if one is missing."""
-    if image is None or text is None:
-        return ""
-    for name, one, other in (("text", text, image), ("image", image, text)):
-        if one.high < other.low:
-            return f" Binding is lost in the {name}'s embedding."
-    return " Whether the image's embedding or the text's holds less is undecided."
+        means = {STAGES.get(key): value for key, value in mean_bits(its, OF).items()}
+        held = ", ".join(f"{stage} {means[stage]}" for stage in STAGES.values() if stage in means)
+        said = ", ".join(f"{value:.0%} {name.replace('_', ' ')}" for name, value in zip(axes, place, strict=True))
+        where = f" ({said})" if said else ""
+        image, text = (means.get(f"{part} embedding", NOTHING) for part in (IMAGE, TEXT))
+        less = "text" if text.high < image.low else "image" if image.high < text.low else ""
+        lost = f" Binding is lost in the {less}'s embedding." if less else ""
+        yield f"{names[model]}{where}, bits (of 1, chance 0) on which animal has which texture: {held}.{lost}"
 
 
 def layer_frame(bits: pd.DataFrame) -> pd.DataFrame:
     """Return the mean bits of the mean token of each layer of images and of texts."""
-    means = mean_bits(bits[(bits["read"] == MEAN)].assign(of=bits["part"] + "s"), ("of", "model", "layer"))
-    frame = frame_of(means, ("of", "model", "layer"))
+    frame = frame_of(bits[bits["read"] == MEAN].assign(of=bits["part"] + "s"), ("of", "model", "layer"))
     return frame.sort_values("layer", key=lambda names: names == EMBEDDING, kind="stable")  # behind scorers' own layers
 
 
 def stage_frame(bits: pd.DataFrame) -> pd.DataFrame:
     """Return the mean bits of each stage by training step."""
     stages = [STAGES.get(key) for key in zip(*(bits[name] for name in OF), strict=True)]
-    known = bits.assign(stage=stages).dropna(subset="stage")
-    return frame_of(mean_bits(known, ("stage", "model", "step")), ("stage", "model", "step"))
+    return frame_of(bits.assign(stage=stages).dropna(subset="stage"), ("stage", "model", "step"))
 
 
-def frame_of(means: Mapping[tuple[Any, ...], Estimate], by: Sequence[str]) -> pd.DataFrame:
-    rows = [(*key, its.value, its.low, its.high) for key, its in means.items()]
+def frame_of(bits: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    rows = [(*key, its.value, its.low, its.high) for key, its in mean_bits(bits, by).items()]
     return pd.DataFrame(rows, columns=[*by, "value", "low", "high"])
 
 
@@ -117,9 +140,8 @@ def bit_lines(frame: pd.DataFrame, panel: str, x: str) -> Any:
     import altair as alt
 
     along = alt.X("step:Q") if x == "step" else alt.X(f"{x}:N", sort=list(dict.fromkeys(frame[x])))
-    base = alt.Chart(frame).encode(
-        x=along, color=alt.Color("model:N", sort=None, title=None, legend=alt.Legend(symbolOpacity=1))
-    )
+    colour = alt.Color("model:N", sort=None, title=None, legend=alt.Legend(symbolOpacity=1))
+    base = alt.Chart(frame).encode(x=along, color=colour)
     band = base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q"), y2="high:Q")
     value = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), title="bits, of 1")
     lines = base.mark_line(point=True).encode(y=value, tooltip=list(frame))
@@ -130,7 +152,7 @@ def bit_lines(frame: pd.DataFrame, panel: str, x: str) -> Any:
 
 def layer_lines(last: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return a line for each layer of each model: the bits of an animal's texture, and the bits by place."""
-    means = mean_bits(last, ("model", *OF, "measure"))
+    means = mean_bits(last[last["measure"].isin(("bits", "place_bits"))], ("model", *OF, "measure"))
     return [
         (
             *(model, part, layer if read in (MEAN, SCORE) else f"{layer}, side by side"),
