@@ -38,12 +38,17 @@ T = TypeVar("T")
 
 
 def encode_blocks(
-    scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
+    scorer: Scorer,
+    images: Callable[[Block], UInt8[Tensor, "n 3 h w"]],
+    blocks: Sequence[Block],
+    report: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Tensors]:
-    """Yield the embedding of each block of images; `images` gives the pixels of a block."""
+    """Yield the embedding of each block of images; `images` gives the pixels of a block. `report` gets the number of
+    images of each block before it is yielded."""
     for block in blocks:
         distinct = list(dict.fromkeys(block))
         pixels = images(distinct)
+        report(len(distinct))
         again = len(distinct) < len(block)
         yield encode_pixels(scorer, pixels[[distinct.index(number) for number in block]] if again else pixels)
 
