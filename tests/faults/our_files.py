@@ -166,7 +166,7 @@ TUNED = read_json(Path(__file__).parents[2] / "studies" / "recipes" / "laptop.js
 
 def make_kept(folder: Path) -> Path:
     keep_state(folder / "cells/cell0", 3, "clip", scorer("clip"))
-    return folder / "cells/cell0/states/3/state.json"
+    return folder / "cells/cell0/states/3/config.json"
 
 
 def read_kept(path: Path) -> Any:
