@@ -18,24 +18,11 @@ from menagerie.models.judges.questions import VERSION, Answer, Question
 NAME = 60  # characters of a model's name in its folder's
 
 
-class StoredAnswer(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields of an `Answer` that a line of the file may have."""
-
-    text: str = ""
-    first: tuple[tuple[str, float], ...] | None = None
-    likelihood: float | None = None
-    refused: str = ""
-    cut: bool = False
-    model: str = ""
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-
 class AnswerLine(msgspec.Struct):
     """A line of the file."""
 
     key: str
-    answer: StoredAnswer
+    answer: Answer
 
 
 class AnswerStore(KeptAnswers[Answer]):
@@ -47,12 +34,11 @@ class AnswerStore(KeptAnswers[Answer]):
         super().__init__(root, re.sub(r"[^\w.-]+", "-", name).strip("-.")[-NAME:], identity)
 
     def to_line(self, key: str, value: Answer) -> dict[str, Any]:
-        fields = value._asdict().items()
-        return {"key": key, "answer": {name: v for name, v in fields if v != Answer._field_defaults[name]}}
+        return {"key": key, "answer": msgspec.to_builtins(value)}
 
     def from_line(self, content: Any) -> tuple[str, Answer]:
         line = msgspec.convert(check_shape(content, AnswerLine, self.path), AnswerLine)
-        return line.key, Answer(**msgspec.structs.asdict(line.answer))
+        return line.key, line.answer
 
 
 def pixels_key(picture: UInt8[np.ndarray, "h w 3"] | None) -> str:

@@ -43,12 +43,8 @@ def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> 
     places = {f: {"model": short_name(scorer_config(f).model), **place_of_cell(f.parent)} for f in folders}
     named = {axis for place in places.values() for axis in place}
     known = places if set(wanted) <= named else with_settings(places)
-    for axis, value in wanted.items():
+    for axis in wanted:
         choose(f"axis of {name}", axis, list(dict.fromkeys(axis for place in known.values() for axis in place)))
-        there = [place[axis] for place in known.values() if axis in place]
-        if not any(equals_cell_value(known_value, value) for known_value in there):
-            values = ", ".join(dict.fromkeys(map(repr, there)))
-            raise UserError(f"{name} has no cell of {axis}={value!r}; known: {values}")
     meant = [
         f for f, place in known.items() if all(a in place and equals_cell_value(place[a], v) for a, v in wanted.items())
     ]
