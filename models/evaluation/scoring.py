@@ -17,11 +17,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.chunks import concatenate
 from menagerie.models.judges.judge import Judge
 from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.texts import Tensors, map_tensors
+from menagerie.models.texts import Tensors, concatenate, map_tensors
 
 BLOCK = 32  # images encoded at once
 Block = Sequence[int]

@@ -21,7 +21,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
-from menagerie.models.judges.answers import AnswerStore
+from menagerie.models.judges.judge import AnswerStore
 from menagerie.models.judges.questions import Answer
 from menagerie.models.kept_states import keep_state
 from menagerie.models.kept_states import load_kept_state as load_kept

@@ -14,7 +14,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
-from menagerie.models.training.batch_loss import batch_loss
+from menagerie.models.training.encoding import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import train_scorer
 from menagerie.studies.runs.command_line import only_models, scorer_options
