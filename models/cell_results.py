@@ -9,6 +9,7 @@ from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record
 
 RESULT = "result.json"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a checkpoint
 HOLDERS = ("cells", "pieces")  # folders whose subfolders are named after the results in them
 FILES = "files"  # key of the digests by file name; in a result's provenance, of files that differ between runs
 

@@ -17,13 +17,11 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
-from menagerie.models.cell_results import read_recorded_digest
+from menagerie.models.cell_results import CONFIG, WEIGHTS, read_recorded_digest
 from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.preparation import towers_to_record
-
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 
 class CheckpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +35,8 @@ class CheckpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Digest of the weights' file."""
     base: dict[str, Any] | None = None
     """Options of the scorer that this one was built on."""
+    state: str = ""
+    """Of a state that was kept during training: its cell and step."""
 
 
 def build_scorer(
@@ -61,16 +61,13 @@ def build_scorer(
     return scorer
 
 
-def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
-    """Write a scorer, and the name `model` under which it is built, to `folder`."""
+def save_checkpoint(folder: Path, model: str, scorer: Scorer, state: str = "") -> None:
+    """Write a scorer, and the name `model` under which it is built, to `folder`; `state` names the cell and step of a
+    state that is kept during training."""
     with whole_file(folder / WEIGHTS) as temporary:
         temporary.write_bytes(save({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}))
-    save_config(folder, model, scorer)
-
-
-def save_config(folder: Path, model: str, scorer: Scorer) -> None:
-    """Write the description of a scorer to `folder`, which must already have the file of its weights."""
-    write_record(folder / CONFIG, describe_scorer(model, scorer) | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
+    config = describe_scorer(model, scorer) | ({"state": state} if state else {})
+    write_record(folder / CONFIG, config | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
 
 
 def describe_scorer(model: str, scorer: Scorer) -> dict[str, Any]:

@@ -5,28 +5,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Inaccessible, Unreadable
-from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
-from menagerie.models.cell_results import RESULT
+from menagerie.envs.core.records import check_digest, read_record
+from menagerie.models.cell_results import CONFIG, RESULT, WEIGHTS
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
-STATES, RECORD = "states", "state.json"
-
-
-class StateRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """The content of `state.json`, the last file of a state to be written. Its digest also covers `owner`."""
-
-    weights: str
-    """Digest of the file of weights."""
+STATES = "states"
 
 
 def state_folder(folder: Path, step: int) -> Path:
-    """Return the folder of a cell's state after a step."""
+    """The folder of a cell's state after a step."""
     return folder / STATES / str(step)
 
 
@@ -37,33 +28,25 @@ def owner(folder: Path, step: int) -> str:
         name = read_record(folder / RESULT)["id"]
     except (Unreadable, KeyError):
         name = folder.absolute().name
-    return f"{name} {step} "
+    return f"{name} {step}"
 
 
 def missing_steps(folder: Path, steps: Iterable[int]) -> list[int]:
-    """Return those of the steps after which no state was kept."""
-    return [step for step in steps if not (state_folder(folder, step) / RECORD).exists()]
+    """Those of the steps after which no state was kept."""
+    return [step for step in steps if not (state_folder(folder, step) / CONFIG).exists()]
 
 
 def kept_steps(folder: Path) -> list[int]:
-    """Return the steps after which a state was kept, in ascending order."""
-    names = [path.parent.name for path in (folder / STATES).glob(f"*/{RECORD}")]
+    """The steps after which a state was kept, in ascending order."""
+    names = [path.parent.name for path in (folder / STATES).glob(f"*/{CONFIG}")]
     return sorted(int(name) for name in names if name.isdecimal())
 
 
 def keep_state(folder: Path, step: int, model: str, scorer: "Scorer") -> None:
-    """Keep the scorer's state after a step. Each file appears whole or not at all, the record last."""
+    """Keep the scorer's state after a step. Each file appears whole or not at all, the description last."""
     from menagerie.models.checkpoint import save_checkpoint
 
-    save_checkpoint(state_folder(folder, step), model, scorer)
-    write_state_record(folder, step)
-
-
-def write_state_record(folder: Path, step: int) -> None:
-    from menagerie.models.checkpoint import WEIGHTS
-
-    place = state_folder(folder, step)
-    write_record(place / RECORD, {"weights": file_digest(place / WEIGHTS)}, owner=owner(folder, step))
+    save_checkpoint(state_folder(folder, step), model, scorer, owner(folder, step))
 
 
 def make_state_keeper(
@@ -85,42 +68,34 @@ def make_state_keeper(
     return keep
 
 
-class Unusable(UserError):
-    """Raised for a state that is damaged, or that belongs to another cell or step."""
-
-
 @contextlib.contextmanager
 def state_errors(place: Path, step: int) -> Iterator[None]:
-    """Turn a `UserError` about a state's files into `Unusable`, which says how to make the state again. `Inaccessible`
-    passes through."""
+    """Add to a `UserError` about a state's files how to make the state again. `Inaccessible` passes through."""
     try:
         yield
     except Inaccessible:
         raise
     except UserError as error:
-        run = place.parents[1]
-        raise Unusable(
-            f"{place} can't be used ({error}); delete {run} and run its study again with --keep-states {step}"
-        ) from error
+        again = f"delete {place.parents[1]} and run its study again with --keep-states {step}"
+        raise UserError(f"{place} can't be used ({error}); {again}") from error
 
 
 def find_state(folder: Path, step: int) -> Path:
     """Return the folder of a cell's state after a step; raise if it is missing, damaged, or of another cell or step."""
-    from menagerie.models.checkpoint import WEIGHTS, scorer_config
+    from menagerie.models.checkpoint import config_in
 
     place = state_folder(folder, step)
     if missing_steps(folder, [step]):
-        known = kept_steps(folder)
-        others = f", only of step{'s' * (len(known) > 1)} {', '.join(map(str, known))}" if known else " and of no other"
+        others = ", ".join(map(str, kept_steps(folder))) or "none"
         raise UserError(
-            f"{folder} has no state of step {step}{others}; delete this folder and run its study again with "
-            f"--keep-states {step}"
+            f"{folder} has no state of step {step} (those kept: {others}); delete this folder and run its study again "
+            f"with --keep-states {step}"
         )
     with state_errors(place, step):
-        record = read_record(place / RECORD, StateRecord, owner(folder, step))
-        if record["weights"] != scorer_config(place).weights:
-            raise Unreadable("its weights are those of another state")
-        check_digest(place / WEIGHTS, record["weights"])
+        config = config_in(place)
+        if config.state != owner(folder, step):
+            raise Unreadable("it is the state of another cell or step")
+        check_digest(place / WEIGHTS, config.weights)
     return place
 
 

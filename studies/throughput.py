@@ -285,8 +285,7 @@ def timed_step(
     Embeddings are detached from the step's graph, so that the backward pass of each stage is timed by itself.
     """
     from menagerie.models.texts import map_tensors
-    from menagerie.models.training.batch_loss import batch_pixels
-    from menagerie.models.training.encoding import matmul_precision
+    from menagerie.models.training.encoding import batch_pixels, matmul_precision
     from menagerie.models.training.loop import set_rates, update
 
     def detached(part: "torch.Tensor") -> "torch.Tensor":
@@ -344,7 +343,7 @@ def measure_steps(config: Steps) -> None:
     """Print a row for each model: parameters, multiply-adds, median times of its stages and whole steps, and a ratio
     to the first model."""
     from menagerie.models.scorer import to_device
-    from menagerie.models.training.batch_loss import batch_pixels
+    from menagerie.models.training.encoding import batch_pixels
     from menagerie.models.training.feed import Feed
     from menagerie.models.training.loop import build_optimizer
 
@@ -430,7 +429,7 @@ Pair = tuple[Callable[[int], object], Callable[[int], object]]
 def training_peer(config: Peers, data: "SplitDataset") -> Pair:
     """A training step from a prepared batch: of images in uint8 for ours, of floats for open_clip, as loaders give
     them."""
-    from menagerie.models.training.batch_loss import batch_pixels
+    from menagerie.models.training.encoding import batch_pixels
     from menagerie.models.training.feed import Feed
     from menagerie.models.training.loop import build_optimizer, train_step
 

@@ -22,7 +22,7 @@ import tyro
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
-from menagerie.envs.core.validation import POSITIVE, Range
+from menagerie.envs.core.validation import POSITIVE
 from menagerie.generators.benchmarks.registry import check_benchmark_name, load_benchmark, load_benchmarks, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
@@ -69,20 +69,11 @@ class Transfer(ScoringStudy):
     text together score only its best candidates for each query. Without it they leave out such pools."""
     rerank_top: Annotated[int, WHAT, POSITIVE] = 16
     """Number of these candidates for each query."""
-    embeddings: Annotated[Path, PLACE] = Path("embeddings")
-    """Folder of image embeddings, so that each model encodes an image once for all benchmarks and commands."""
-    embeddings_limit: Annotated[float, PLACE, Range(0.0, 1_000_000.0)] = 5.0
-    """GB of embeddings that are kept; the least recently used are deleted first. 0 keeps none."""
 
     @property
     def how(self) -> dict[str, Any]:
-        """Options of pieces, with the folder of embeddings and the model that chooses candidates."""
-        kept = self.embeddings if self.embeddings_limit else None
-        return super().how | {
-            "embeddings": kept,
-            "embeddings_limit": round(self.embeddings_limit * 1e9),
-            "first": self.first_pass,
-        }
+        """Options of pieces, with the model that chooses candidates."""
+        return super().how | {"first": self.first_pass}
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":

@@ -106,10 +106,6 @@ class PhotographBenchmark(Benchmark):
     def picture(self, number: int) -> UInt8[np.ndarray, "h w 3"]:
         return self.files.whole(number)
 
-    def fingerprint(self, number: int) -> str:
-        """A hash of everything that decides the pixels of an image."""
-        return self.files.fingerprint(number)
-
     def reframe(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographBenchmark":
         """A copy whose images are cropped and scaled in another way; annotation files aren't read again."""
         made = copy(self)

@@ -1,20 +1,17 @@
 """Image files below a folder, or below several folders that replace it, read as squares."""
 
 import hashlib
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from functools import cache as once
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, features
+from PIL import Image
 from torch import Tensor
 
-from menagerie.envs.core import pictures
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import check_size, picture_error, read_upright
 from menagerie.generators.captioned import Indices
@@ -72,13 +69,6 @@ class ImageFiles:
         made.resolution, made.squashed, made.interpolation = resolution, squashed, interpolation
         return made
 
-    def fingerprint(self, index: int) -> str:
-        """Hash of everything that decides an image's pixels: the bytes of its file, its box, how it is cropped and
-        scaled, and the code and libraries that read it."""
-        box = self.boxes.get(index)
-        reading = self.resolution, self.squashed, self.interpolation, box and tuple(box), readers(type(self))
-        return hashlib.sha256(repr((self.digest_of(index), *reading)).encode()).hexdigest()
-
     def place(self, file: str) -> Path:
         return self._places.get(file) or self.root / file
 
@@ -134,15 +124,6 @@ class ImageFiles:
         where = " and ".join(str(folder) for folder, _ in folders.places(lost[0]))
         problem = f"{len(lost)} of {len(set(names))} images are missing in {where}, the first is {lost[0]!r:.200}"
         return there, set(lost), problem
-
-
-@once
-def readers(kind: type[ImageFiles]) -> str:
-    """Hash of everything that turns files into pixels: our code, and the versions of the libraries that it uses."""
-    libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
-    parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
-    code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)
-    return hashlib.sha256(code + repr(libraries).encode()).hexdigest()
 
 
 def square(

@@ -17,11 +17,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.chunks import concatenate
 from menagerie.models.judges.judge import Judge
 from menagerie.models.layers import evaluation_mode
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.texts import Tensors, map_tensors
+from menagerie.models.texts import Tensors, concatenate, map_tensors
 
 BLOCK = 32  # images encoded at once
 Block = Sequence[int]
@@ -38,12 +37,17 @@ T = TypeVar("T")
 
 
 def encode_blocks(
-    scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
+    scorer: Scorer,
+    images: Callable[[Block], UInt8[Tensor, "n 3 h w"]],
+    blocks: Sequence[Block],
+    report: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Tensors]:
-    """Yield the embedding of each block of images; `images` gives the pixels of a block."""
+    """Yield the embedding of each block of images; `images` gives the pixels of a block. `report` gets the number of
+    images of each block before it is yielded."""
     for block in blocks:
         distinct = list(dict.fromkeys(block))
         pixels = images(distinct)
+        report(len(distinct))
         again = len(distinct) < len(block)
         yield encode_pixels(scorer, pixels[[distinct.index(number) for number in block]] if again else pixels)
 

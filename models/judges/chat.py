@@ -20,7 +20,10 @@ from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import YES_NO, Alternatives, Answer, Question
 
 TOP = 20  # alternatives of a token: the most that servers give; some give 5
-WITHOUT = "; it gives no log-probabilities: add --judge.no-logprobs"
+HINTS = (
+    "if it gives no log-probabilities, add --judge.no-logprobs; if it has no prompt_logprobs, as vLLM has, ask "
+    "--judge.forms yes or choice; if it takes no images, name a model that sees"
+)
 GREY = np.full((224, 224, 3), 128, np.uint8)
 
 
@@ -67,7 +70,7 @@ class ChatModel:
 
         return asking.each(ask, questions)
 
-    def request(self, question: Question, url: str = "", logprobs: bool = True) -> dict[str, Any]:
+    def request(self, question: Question, url: str = "") -> dict[str, Any]:
         """The JSON of a request about the image in `url`, or about none."""
         parts = [{"type": "image_url", "image_url": {"url": url}}] if url else []
         messages: list[dict[str, Any]] = [
@@ -78,7 +81,7 @@ class ChatModel:
             messages.append({"role": "assistant", "content": question.reply})
             settings |= {"max_tokens": 1, "prompt_logprobs": 0}
             settings |= {"add_generation_prompt": False, "continue_final_message": True}
-        elif logprobs and self.options.logprobs:
+        elif self.options.logprobs:
             settings |= {"logprobs": True, "top_logprobs": self.top}
         return settings | {"messages": messages}
 
@@ -89,37 +92,15 @@ class ChatModel:
         try:
             answer = self.server.chat(self.request(question, url), threading.Event(), answer_reader(question.reply))
         except Rejected as error:
-            way = self.way_out(question, url)
-            if way == WITHOUT and self.top > 1:
+            if "top_logprobs" in self.request(question) and self.top > 1:
                 self.top //= 2  # servers that allow fewer don't say how many
-                print(f"{self.server.url} refuses {2 * self.top} alternatives of a word; {self.top} are asked for")
                 return self.check(image, reply)
-            raise UserError(f"{self.server.url} refuses what {self.name} is asked ({error}){way}") from error
+            raise UserError(f"{self.server.url} refuses what {self.name} is asked ({error}); {HINTS}") from error
         except NoAnswer as error:
             raise UserError(f"{self.server.url} gives no answer ({error}); start or mend it, and run again") from error
         if reply and answer.likelihood is None:
-            raise UserError(
-                f"{self.server.url} gives no prompt_logprobs, as vLLM does; ask --judge.forms yes or choice"
-            )
+            raise UserError(f"{self.server.url} gives no likelihood; {HINTS}")
         self.checked.add((image, reply))
-
-    def way_out(self, question: Question, url: str) -> str:
-        """Say what to do about a refused question, by asking the server for less; empty if that doesn't help."""
-        if question.reply:
-            return "; likelihoods need the prompt_logprobs of vLLM: ask --judge.forms yes or choice"
-        if self.options.logprobs and self.takes(self.request(question, url, logprobs=False)):
-            return WITHOUT
-        if url and self.takes(self.request(question)):
-            return "; it takes no images: name a model that sees"
-        return ""
-
-    def takes(self, request: Mapping[str, Any]) -> bool:
-        """Whether the server answers a request."""
-        try:
-            self.server.chat(request, threading.Event(), answer_reader(""))
-        except NoAnswer:
-            return False
-        return True
 
 
 def answer_reader(wanted: str) -> Callable[[Mapping[str, Any]], Answer]:

@@ -7,8 +7,10 @@ Choices are asked in both orders.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
+
+import msgspec
 
 VERSION = 3  # of questions, and of how answers are read
 YES = 'Does this figure show "{}"? Please answer yes or no.'
@@ -25,7 +27,7 @@ LEAST = -20.0  # log of the least probability that the alternatives are taken to
 ALONE = r"(?![ \t]+\w)"  # behind a letter that is no article
 VERB = r"(?=[ \t]+(?:captures|depicts|describes|fits|matches|represents|shows)\b)"  # behind one that isn't either
 
-Alternatives = Sequence[tuple[str, float]]  # tokens with their log-probabilities; several may read alike
+Alternatives = tuple[tuple[str, float], ...]  # tokens with their log-probabilities; several may read alike
 
 
 class Question(NamedTuple):
@@ -40,7 +42,7 @@ class Question(NamedTuple):
     """In place of words: the answer whose likelihood is asked for."""
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a model answered."""
 
     text: str = ""

@@ -1,7 +1,6 @@
 """Models that answer questions about images, at a server or in this process. A model has a judge for each form of
 questions, and on request a blind one too."""
 
-from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 CHAT, HUB, CONFIG = "chat:", "hf:", "config.json"
-PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,25 @@ class JudgeSource(ScorerSource):
     """A model asked in one form of questions; if `blind`, it never sees the image."""
 
     name: str
-    model: str
-    """The name on the server, or the last part of the folder or the hub's name."""
+    """chat:URL#MODEL, or a folder or a hub's name of Hugging Face's transformers."""
     form: FormName
     blind: bool
     options: JudgeOptions
+
+    @property
+    def place(self) -> str:
+        """The server's address, or the folder or the hub's name."""
+        return self.name.removeprefix(CHAT).partition("#")[0] if self.on_server else self.name.removeprefix(HUB)
+
+    @property
+    def model(self) -> str:
+        """The name on the server, or the last part of the folder or the hub's name."""
+        return self.name.partition("#")[2] if self.on_server else Path(self.place).name
+
+    @property
+    def on_server(self) -> bool:
+        """Whether a server answers, not this process."""
+        return self.name.startswith(CHAT)
 
     @property
     def asked(self) -> str:
@@ -43,13 +55,22 @@ class JudgeSource(ScorerSource):
         return f"{self.form}, blind" if self.blind else self.form
 
     @property
-    @abstractmethod
     def about(self) -> str:
         """What the model is, in a line."""
+        if self.on_server:
+            return f"the model {self.model} at {self.place}"
+        return f"an image-text-to-text model of Hugging Face's transformers, {self.place}"
 
-    @abstractmethod
     def respondent(self, device: str) -> "Respondent":
-        """Return the model that answers, without loading or sending anything."""
+        """Return the model that answers, without loading or sending anything. Raises for an address that is none, and
+        for a key that isn't there."""
+        if self.on_server:
+            from menagerie.models.judges.chat import ChatModel
+
+            return ChatModel(self.place, self.model, self.options)
+        from menagerie.models.judges.hugging_face import HuggingFaceModel
+
+        return HuggingFaceModel(self.model, self.place, HuggingFace(self.name, self.place).identity(), device)
 
     def identity(self) -> str:
         """Return a hash of everything that decides the judge's scores; a server's address isn't part of it."""
@@ -72,78 +93,30 @@ class JudgeSource(ScorerSource):
         return Judge(self.respondent(device), make_form(self.form, self.options, self.blind), self.options)
 
 
-@dataclass(frozen=True)
-class ChatJudge(JudgeSource):
-    """A model at a server of the OpenAI protocol."""
-
-    url: str
-
-    @property
-    def about(self) -> str:
-        return f"the model {self.model} at {self.url}"
-
-    def respondent(self, device: str) -> "Respondent":
-        from menagerie.models.judges.chat import ChatModel
-
-        return ChatModel(self.url, self.model, self.options)
-
-
-@dataclass(frozen=True)
-class HuggingFaceJudge(JudgeSource):
-    """An image-text-to-text model of Hugging Face's transformers."""
-
-    place: str
-
-    @property
-    def about(self) -> str:
-        return f"an image-text-to-text model of Hugging Face's transformers, {self.place}"
-
-    def respondent(self, device: str) -> "Respondent":
-        from menagerie.models.judges.hugging_face import HuggingFaceModel
-
-        return HuggingFaceModel(self.model, self.place, HuggingFace(self.name, self.place).identity(), device)
-
-
 def find_judges(name: str, options: JudgeOptions) -> list[JudgeSource]:
     """Return the judges that a name stands for: one for each form of questions, and with `options.blind` a second,
-    blind one. Empty if the name isn't that of a model that answers questions. Raises like `make_judge`."""
+    blind one. Empty if the name isn't that of a model that answers questions. Raises for a chat model without a name,
+    with an invalid address, or whose key is missing."""
     if not is_judge(name):
         return []
-    return [
-        make_judge(name, form, blind, options) for blind in (False, True)[: 1 + options.blind] for form in options.forms
-    ]
-
-
-def make_judge(name: str, form: FormName, blind: bool, options: JudgeOptions) -> JudgeSource:
-    """Make one judge; raises for a chat model without a name, with an invalid address, or whose key is missing."""
-    if not name.startswith(CHAT):
-        place = name.removeprefix(HUB)
-        check_no_adapter(Path(place))
-        return HuggingFaceJudge(name, Path(place).name, form, blind, options, place)
-    url, _, model = name.removeprefix(CHAT).partition("#")
-    if not model:
-        raise UserError(f"{name} names no model; write chat:http://HOST:PORT/v1#MODEL")
-    judge = ChatJudge(name, model, form, blind, options, url)
-    judge.respondent("cpu")  # raises for an address that is none, or a key that isn't there
-    return judge
+    blind = (False, True) if options.blind else (False,)
+    judges = [JudgeSource(name, form, blinded, options) for blinded in blind for form in options.forms]
+    if judges[0].on_server:
+        if not judges[0].model:
+            raise UserError(f"{name} names no model; write chat:http://HOST:PORT/v1#MODEL")
+        judges[0].respondent("cpu")
+    else:
+        check_no_adapter(Path(judges[0].place))
+    return judges
 
 
 def check_key(key: str, sources: Iterable[ScorerSource]) -> None:
-    """Raise if a key would be sent to several servers; also for an address with a port that is none."""
-    servers = sorted({server_of(source.url) for source in sources if isinstance(source, ChatJudge)})
+    """Raise if a key would be sent to several servers."""
+    judges = [source for source in sources if isinstance(source, JudgeSource) and source.on_server]
+    parts = [urlsplit(judge.place) for judge in judges]
+    servers = sorted({f"{part.scheme}://{part.netloc}" for part in parts})
     if key and len(servers) > 1:
-        every = " and ".join(servers)
-        raise UserError(f"--judge.key {key} would be sent to {every}; ask each by a command of its own")
-
-
-def server_of(url: str) -> str:
-    """The server of an address, scheme://host:port; raises for a port that is none."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or PORTS[parts.scheme]
-    except ValueError as error:
-        raise UserError(f"{url!r} is no address of a server ({error}); write http://HOST:PORT/v1") from error
-    return f"{parts.scheme}://{parts.hostname}:{port}"
+        raise UserError(f"--judge.key {key} would be sent to {' and '.join(servers)}; ask each by a command of its own")
 
 
 def is_judge(name: str) -> bool:

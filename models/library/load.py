@@ -12,11 +12,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.phrases import suggest_nearest
 from menagerie.models.checkpoint import CONFIG, WEIGHTS, check_model_name, scorer_config
 from menagerie.models.kept_states import find_state, kept_steps
-from menagerie.models.library.cells import find_cell
+from menagerie.models.library.cells import find_cell, find_training
 from menagerie.models.library.judged import HUB, is_judge, kind_of_hugging_face
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, ScorerSource
-from menagerie.models.library.trainings import find_training
 from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
 from menagerie.models.towers.build import check_pretrained_weights, check_towers, open_clip_architectures
 from menagerie.models.towers.config import TowerConfig, file_and_tag

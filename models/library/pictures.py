@@ -1,6 +1,7 @@
 """Converts images in any common form, and images of benchmarks, to the squares that a tower reads."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import check_picture, picture_error, read_upright, turn_upright
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.image_files import square
 from menagerie.generators.storage.dataset import SplitDataset
@@ -104,32 +105,16 @@ class FramedSplit(SplitDataset):
         return frame_batch(super().images(indices), self.framing)
 
 
-class FramedBenchmark(Benchmark):
-    """A benchmark whose images are framed for a scorer; images of the right size are unchanged."""
+def framed_benchmark(
+    benchmark: Benchmark, framing: Framing, report: Callable[[int], None] = lambda count: None
+) -> Benchmark:
+    """The benchmark with images framed for a scorer; `report` gets the number of images at each read."""
+    made = copy(benchmark)
 
-    def __init__(self, inner: Benchmark, framing: Framing, report: Callable[[int], None] = lambda count: None) -> None:
-        """`report` is called at each read, with the number of images read."""
-        self.inner, self.framing, self.report = inner, framing, report
-        self.name, self.items = inner.name, inner.items
+    def images(numbers: Sequence[int]) -> UInt8[Tensor, "n 3 r r"]:
+        pixels = benchmark.images(numbers)
+        report(len(pixels))
+        return frame_batch(pixels, framing)
 
-    @property
-    def tasks(self) -> Sequence[str]:
-        """The tasks of the benchmark."""
-        return self.inner.tasks
-
-    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 r r"]:
-        """The images with these indices, framed."""
-        pixels = self.inner.images(numbers)
-        self.report(len(pixels))
-        return frame_batch(pixels, self.framing)
-
-    def picture(self, number: int) -> UInt8[np.ndarray, "h w 3"]:
-        return self.inner.picture(number)
-
-    def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """Divide the numbers of images into blocks, as the benchmark does."""
-        return self.inner.blocks(numbers, size)
-
-    def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Score an item by the benchmark's rule."""
-        return self.inner.outcome(item, scores)
+    made.images = images
+    return made

@@ -12,6 +12,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import is_system_file
 from menagerie.envs.core.records import sha256
+from menagerie.models.cell_results import CONFIG, WEIGHTS
 from menagerie.models.registry import is_own, spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 
@@ -64,7 +65,7 @@ class Checkpoint(ScorerSource):
 
         scorer_config(self.folder)  # raises if the weights aren't this cell's
         code = own_sources(file_of_name(self.model)) if is_own(self.model) else []
-        return digest_files([self.folder / "config.json", self.folder / "model.safetensors", *code])
+        return digest_files([self.folder / CONFIG, self.folder / WEIGHTS, *code])
 
     @property
     def reads(self) -> tuple[str, ...]:

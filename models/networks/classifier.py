@@ -23,7 +23,7 @@ from menagerie.envs.world import ANIMALS
 from menagerie.generators.captions.phrases import plural
 from menagerie.models.objectives import Targets, cross_entropy
 from menagerie.models.scorer import Scorer, Sharing
-from menagerie.models.scorers.classifier import ClassifierConfig
+from menagerie.models.scorers.clip import ClassifierConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig

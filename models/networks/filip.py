@@ -26,12 +26,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
-from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
+from menagerie.models.networks.pairs import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_losses
 from menagerie.models.scorer import Sharing
-from menagerie.models.scorers.filip import FILIPConfig
+from menagerie.models.scorers.clip import FILIPConfig
+from menagerie.models.texts import by_images
 from menagerie.models.towers.features import Layer
 
 

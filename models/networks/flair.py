@@ -26,13 +26,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.networks.graph_batch import number_distinct
 from menagerie.models.objectives import Targets, sigmoid_loss
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.flair import FLAIRConfig
-from menagerie.models.texts import Texts
+from menagerie.models.texts import Texts, by_images
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer, TextRows

@@ -30,8 +30,17 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce, negative_pairs
-from menagerie.models.networks.words import TokenBatch, all_pairs, pick_rows, reader_of, score_columns
+from menagerie.models.networks.pairs import (
+    TokenBatch,
+    all_pairs,
+    draw_wrong_images,
+    draw_wrong_texts,
+    info_nce,
+    negative_pairs,
+    pick_rows,
+    reader_of,
+    score_columns,
+)
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.fusion import FusionConfig

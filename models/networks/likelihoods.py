@@ -27,10 +27,10 @@ from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.networks.words import PAIRS, TokenBatch, all_pairs, reader_of, slice_rows
+from menagerie.models.networks.pairs import PAIRS, TokenBatch, all_pairs, reader_of, slice_rows
 from menagerie.models.objectives import Targets
 from menagerie.models.scorer import Scorer
-from menagerie.models.scorers.captioner import LikelihoodConfig
+from menagerie.models.scorers.captioners import LikelihoodConfig
 from menagerie.models.texts import map_tensors
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig

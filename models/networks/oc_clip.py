@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from menagerie.models.chunks import by_images, fits_in_memory
 from menagerie.models.networks.graph_batch import GraphBatch, GraphReader
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
 from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.oc_clip import ALTERED, OCCLIPConfig
+from menagerie.models.texts import by_images, fits_in_memory
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer, TextRows

@@ -35,7 +35,7 @@ from torch import Tensor
 from menagerie.models.networks.clip import CLIPScorer, EmbeddedScorer
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.scorer import Sharing
-from menagerie.models.scorers.own_negatives import CECLIPConfig, FSCCLIPConfig
+from menagerie.models.scorers.further_texts import CECLIPConfig, FSCCLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
 

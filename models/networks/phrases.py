@@ -14,12 +14,11 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.networks.graph_batch import check_nodes, number_distinct, pad
 from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.clip import CLIPConfig
-from menagerie.models.texts import Texts
+from menagerie.models.texts import Texts, by_images
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer, TextRows
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts

@@ -1,8 +1,12 @@
-"""The specs of CLIP, of CLIP with average pooling, and of CLIP with negatives in its batches; free of torch."""
+"""The specs of CLIP, of CLIP with negatives in its batches or other pooling, of its controls on phrases of scene graphs
+(which have only its options), of FILIP, SigLIP and a classifier of animals; free of torch.
+"""
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from menagerie.models.spec import ScorerSpec
+from menagerie.envs.core.validation import COUNT
+from menagerie.models.spec import Range, ScorerSpec
 
 
 @dataclass(frozen=True)
@@ -64,4 +68,118 @@ NEGCLIP = ScorerSpec(
     negatives=("captions", "images"),
 )
 
-SPECS = (CLIP, AVERAGE, NEGCLIP)
+
+SUM = ScorerSpec(
+    name="clip-phrases",
+    title="CLIP, sum of phrases",
+    source="a control for OC-CLIP: CLIP (Radford et al. 2021) on the graphs that OC-CLIP reads",
+    about="one vector for an image, and the sum of those of the graph's phrases in place of the text's",
+    implementation="menagerie.models.networks.phrases:PhraseSumScorer",
+    config=CLIP.config,
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+    reads=("graphs",),
+    control=True,
+)
+
+INTERACTION = ScorerSpec(
+    name="filip-phrases",
+    title="Late interaction of phrases",
+    source="a control for OC-CLIP: FILIP's similarity (Yao et al. 2022) on the graphs that OC-CLIP reads",
+    about="a vector for each phrase of the graph and each patch; the score is the mean of each phrase's best cosine",
+    implementation="menagerie.models.networks.phrases:PhraseInteractionScorer",
+    config=CLIP.config,
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+    reads=("graphs",),
+    control=True,
+)
+
+
+@dataclass(frozen=True)
+class FILIPConfig(CLIPConfig):
+    """Options of FILIP."""
+
+    symmetric: bool = True
+    """As in the paper, images choose among texts by the mean over patches of the best word. If false, both directions
+    use the mean over words of the best patch, so that a text needn't describe every patch."""
+    tokens: Literal["patches", "pooled"] = "patches"
+    """What is compared: patches with words, or CLS with the end token, which is CLIP."""
+    negatives: Annotated[int, COUNT] = 0
+    """Wrong texts for each image, and wrong images for each text, in the loss, drawn anew in each step; 0 takes all of
+    the batch, as in the paper."""
+
+
+FILIP = ScorerSpec(
+    name="filip",
+    title="FILIP",
+    source="Yao et al. 2022, FILIP: Fine-grained interactive language-image pre-training",
+    about="a vector for each word and each patch; the score is the mean of each one's best cosine with the other side",
+    implementation="menagerie.models.networks.filip:FILIPScorer",
+    config=FILIPConfig,
+    # Our captions say nothing of most patches.
+    small={"symmetric": False},
+    # The paper trains with LAMB on 340M pairs; CLIP's recipes are used, because towers and temperature are CLIP's.
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+    space={"symmetric": (True, False)},
+    control=True,
+)
+
+
+@dataclass(frozen=True)
+class ClassifierConfig(CLIPConfig):
+    """Options of the classifier."""
+
+    animals: tuple[str, ...] = ()
+    """Names of the classes, which are animals; empty takes all built-in animals. For a world of your own, name its
+    animals."""
+
+
+CLASSIFIER = ScorerSpec(
+    name="classifier",
+    title="Classifier",
+    source="supervised baseline, as in Abbasi et al. 2024, Language plays a pivotal role in the object-attribute "
+    "compositional generalization of CLIP",
+    about="CLIP's image tower and a vector for each animal in place of texts; of a caption it reads only which animals "
+    "it names",
+    implementation="menagerie.models.networks.classifier:ClassifierScorer",
+    config=ClassifierConfig,
+    scratch=CLIP.scratch,
+    pretrained=CLIP.pretrained,
+    reads=("graphs",),
+    takes_negatives=False,
+    control=True,
+)
+
+
+@dataclass(frozen=True)
+class SigLIPConfig(CLIPConfig):
+    """Options of SigLIP. Pretrained weights with a bias start at it, and at their temperature if you set no other."""
+
+    logit_scale: float = 10.0
+    """Initial value of the learned inverse temperature (Zhai et al. 2023, section 3.3)."""
+    logit_bias: float = -10.0
+    """Initial value of the learned bias; -ln(B - 1) balances the one positive and the B - 1 negatives of each image in
+    a batch."""
+
+
+SIGLIP = ScorerSpec(
+    name="siglip",
+    title="SigLIP",
+    source="Zhai et al. 2023, Sigmoid loss for language image pre-training",
+    about="CLIP whose loss judges each pair of an image and a text by itself, true or false",
+    implementation="menagerie.models.networks.clip:SigLIPScorer",
+    config=SigLIPConfig,
+    small={"logit_bias": -4.0},  # about balanced for 64 images
+    smoke={"logit_bias": -3.0},
+    # Section 4; its 20 000 steps of warm-up would be longer than our runs, so CLIP's number is used. Its weight decay
+    # of 1e-4 is subtracted at each step at the peak rate (big_vision/optax.py adds it after scaling by the rate);
+    # torch's AdamW multiplies decay by the rate, so here it is 1e-4 / 1e-3.
+    scratch={"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.95)},
+    # Pretrained weights do better without decay (section 4.3); the rates are those of CLIP's fine-tuning.
+    pretrained={"learning_rate": 4e-6, "weight_decay": 0.0, "warmup": 50, "betas": (0.9, 0.95)},
+    space={"logit_bias": Range(-10.0, -2.0), "logit_scale": Range(5.0, 30.0, log=True)},
+)
+
+SPECS = (CLIP, AVERAGE, NEGCLIP, SUM, INTERACTION, FILIP, CLASSIFIER, SIGLIP)

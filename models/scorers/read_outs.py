@@ -93,7 +93,7 @@ FDT = ScorerSpec(
     title="FDT",
     source="Chen et al. 2023, Revisiting multimodal representation in contrastive learning",
     about="images and texts as sparse means of the same learned codes",
-    implementation="menagerie.models.networks.fdt:FDTScorer",
+    implementation="menagerie.models.networks.read_outs:FDTScorer",
     config=FDTConfig,
     small={"codes": 256, "dim": 128},
     smoke={"codes": 128, "dim": 64},
@@ -142,7 +142,7 @@ SPARO = ScorerSpec(
     title="SPARO",
     source="Vani et al. 2024, SPARO: selective attention for robust and compositional transformer encodings for vision",
     about="CLIP whose vectors consist of slots, each read out by attention of its own",
-    implementation="menagerie.models.networks.sparo:SPAROScorer",
+    implementation="menagerie.models.networks.read_outs:SPAROScorer",
     config=SPAROConfig,
     # L D is 8 times the towers' width (5 to 16 in the paper), so the read-out is no bigger than the block it replaces.
     small={"slots": 32, "dim": 16, "key_dim": 16},

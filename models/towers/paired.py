@@ -15,8 +15,7 @@ from torch import nn
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.towers.config import file_and_tag
-from menagerie.models.towers.own_weights import readable_weights
-from menagerie.models.towers.weight_file import TIMM, check_weight_file
+from menagerie.models.towers.weight_file import TIMM, check_weight_file, readable_weights
 
 FOLDER = Path(__file__).parent / "architectures"
 # Architecture -> the architecture whose text tower it has.

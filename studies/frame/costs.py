@@ -125,7 +125,7 @@ def count_step_operations(scorer: object, batch: object, recipe: object) -> int:
     """Count the operations of one step's loss and its gradients."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    from menagerie.models.training.batch_loss import batch_loss
+    from menagerie.models.training.encoding import batch_loss
 
     with FlopCounterMode(display=False) as counter:
         batch_loss(scorer, batch, recipe).backward()

@@ -253,8 +253,8 @@ def train(
     """
     import torch
 
+    from menagerie.models.library.cells import find_training
     from menagerie.models.library.sources import Checkpoint
-    from menagerie.models.library.trainings import find_training
     from menagerie.studies.runs.cell import CHECKPOINT
     from menagerie.studies.runs.train import run_with_needs
 

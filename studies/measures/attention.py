@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import FileScenes, Training, measure_overlap, overlap_columns
-from menagerie.models.library.trainings import checkpoint_training
+from menagerie.models.library.cells import checkpoint_training
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.data import Material, split_material

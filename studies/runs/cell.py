@@ -135,7 +135,7 @@ class Execution(NamedTuple):
     loaders: int = 0
     """Number of processes that prepare the run's batches."""
     images_on_gpu: float = 0.1
-    """Share of a GPU's free memory that training images may take (see menagerie.models.training.device_images)."""
+    """Share of a GPU's free memory that training images may take (see menagerie.models.training.loaders)."""
     log: tuple[str, ...] = ()
     """Loggers of training besides the run's file (see menagerie.studies.runs.loggers)."""
     validate_every: int = 0

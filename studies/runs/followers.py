@@ -111,8 +111,8 @@ def follow_trainings(ranks: "Ranks") -> int:
 def follow_training(content: bytes) -> None:
     """Take the steps of the training that the first process has announced."""
     from menagerie.models.checkpoint import build_from_config, config_of
-    from menagerie.models.training.device_images import free_memory_share
     from menagerie.models.training.encoding import checkpoint_blocks
+    from menagerie.models.training.loaders import free_memory_share
     from menagerie.models.training.loop import join_training
 
     job, description = pickle.loads(content)

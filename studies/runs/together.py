@@ -130,7 +130,7 @@ def take_steps(
     history: "History | None" = None,
 ) -> None:
     """Train a cell's scorer, to the end or until a step, in all connected processes."""
-    from menagerie.models.training.device_images import free_memory_share
+    from menagerie.models.training.loaders import free_memory_share
     from menagerie.models.training.loop import train_scorer
 
     with lead_training(job, scorer) as (ranks, check):

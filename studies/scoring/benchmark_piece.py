@@ -25,11 +25,10 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
 from menagerie.models.contract import attempt
-from menagerie.models.evaluation.embedding_store import EmbeddingFolder
-from menagerie.models.evaluation.embeddings import Embeddings
-from menagerie.models.evaluation.scoring import Encode, has_too_many_pairs, score_items, score_pool
+from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_many_pairs, score_items, score_pool
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.jackknife import jackknife_intervals
 from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
@@ -78,10 +77,6 @@ class BenchmarkPiece(Piece):
     subject: Subject
     skip: bool
     """Whether words that a model doesn't know are left out of texts."""
-    embeddings: Path | None = field(default=None, kw_only=True)
-    """Folder in which embeddings of images are kept; None: they aren't kept."""
-    embeddings_limit: int = field(default=0, kw_only=True)
-    """Largest size of these embeddings together, in bytes."""
     first: FirstPass | None = field(default=None, kw_only=True)
     """The model that ranks candidates first, for pools with too many pairs for a model that reads each pair."""
     had: str = field(default="", kw_only=True, compare=False)
@@ -109,34 +104,25 @@ class BenchmarkPiece(Piece):
     def questions(self) -> int:
         return questions_to(self.tested.source, [self.subject.bench])
 
-    def prepare_model(self) -> tuple[LoadedScorer, Embeddings] | Judge:
-        """Return the model with its embeddings of images, or the judge."""
+    def prepare_model(self) -> LoadedScorer | Judge:
+        """Return the model or the judge."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused with our own message
-        loaded = super().prepare_model()
-        if isinstance(loaded, Judge):
-            return loaded
-        return loaded, attempt(self.model, "fails", lambda: self.embeddings_of(loaded, self.tested))
+        return super().prepare_model()
 
-    def embeddings_of(self, loaded: LoadedScorer, model: Model) -> Embeddings:
-        """Return a model's embeddings of images, which are kept in the folder `embeddings` if it is given."""
-        folder = EmbeddingFolder(self.embeddings, self.embeddings_limit) if self.embeddings else None
-        return Embeddings(loaded.scorer, model.weights, loaded.framing.resolution, folder)
-
-    def score(self, prepared: tuple[LoadedScorer, Embeddings] | Judge, report: Callable[[int], None]) -> dict[str, Any]:
+    def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
         """Score all records, and write their scores."""
         reranker, skipped = None, Skipped()
         if isinstance(prepared, Judge):
             prepared.begin(report)
-            scorer = rater = prepared
+            scorer: Scorer | Judge = prepared
             bench = words = self.subject.bench
         else:
-            model, rater = prepared
-            scorer, space = model.scorer, model.scorer.texts
-            bench = self.subject.bench.reframe(*model.framing)
+            scorer, space = prepared.scorer, prepared.scorer.texts
+            bench = self.subject.bench.reframe(*prepared.framing)
             words, skipped = readable_texts(bench, space.words, space.context, self.skip, self.model)
-            reranker = self.first and Reranker(self.first, words, self.device, self.embeddings_of)
+            reranker = self.first and Reranker(self.first, words, self.device)
         cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
-        results = attempt(self.model, "fails", lambda: rate_tests(rater, words, report, reranker))
+        results = attempt(self.model, "fails", lambda: rate_tests(scorer, words, report, reranker))
         write_csv(self.folder / SCORES, COLUMNS, outcome_rows(results))
         if bench.made_texts:
             rows = ([item.record, *(text.text for text in item.texts)] for item in bench.items)
@@ -208,19 +194,19 @@ def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> B
 
 
 def rate_tests(
-    rater: Embeddings | Judge,
+    scorer: Scorer | Judge,
     bench: PhotographBenchmark,
     report: Callable[[int], None],
     reranker: Reranker | None = None,
 ) -> list[ScoredItem]:
-    """Return the results of all tests of a benchmark, by a scorer's embeddings or by a judge. `report` receives the
-    number of images whenever a scorer has embedded some."""
-    if isinstance(rater, Judge):
-        of_items, of_pool = partial(score_items, rater), partial(judge_pool, rater, bench)
+    """Return the results of all tests of a benchmark, by a scorer or by a judge. `report` receives the number of images
+    whenever a scorer encodes some."""
+    if isinstance(scorer, Judge):
+        of_items, of_pool = partial(score_items, scorer), partial(judge_pool, scorer, bench)
     else:
-        encode = partial(rater.encode, bench, report=report)
-        of_items = partial(score_items, rater.scorer, encode=encode)
-        of_pool = partial(embed_pool, rater, bench, encode=encode, reranker=reranker)
+        encode = partial(encode_blocks, scorer, bench.images, report=report)
+        of_items = partial(score_items, scorer, encode=encode)
+        of_pool = partial(embed_pool, scorer, bench, encode=encode, reranker=reranker)
     if isinstance(bench, MatrixBenchmark):
         return [result for pool in bench.pools if pool.pairs for result in of_pool(pool)]
     scored = zip(bench.items, of_items(bench), strict=True)
@@ -247,13 +233,13 @@ def mark_guessed(result: ScoredItem, level: np.float32) -> ScoredItem:
 
 
 def embed_pool(
-    embeddings: Embeddings, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
+    scorer: Scorer, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[ScoredItem]:
     """Yield the results of a pool. Of too many pairs, only those of `reranker` are scored; without it this raises."""
-    if reranker and has_too_many_pairs(embeddings.scorer, pool):
-        scores = reranker(embeddings.scorer, pool, encode)
+    if reranker and has_too_many_pairs(scorer, pool):
+        scores = reranker(scorer, pool, encode)
         return bench.results(pool, scores.by_image, scores.by_text)
-    return bench.results(pool, score_pool(embeddings.scorer, pool, encode))
+    return bench.results(pool, score_pool(scorer, pool, encode))
 
 
 def task_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:

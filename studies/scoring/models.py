@@ -10,11 +10,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.trained_on import Training
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.library.cells import place_of_cell
+from menagerie.models.library.cells import find_training, place_of_cell
 from menagerie.models.library.judged import JudgeSource, check_key, find_judges
 from menagerie.models.library.load import checkpoint, find_checkpoints, find_source
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, ScorerSource
-from menagerie.models.library.trainings import find_training
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig

@@ -1,7 +1,7 @@
 """A first pass for models that read each pair of image and text: another model, with vectors, ranks all candidates of a
 large pool, and the tested model ranks each query's best candidates again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -10,11 +10,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.embeddings import Embeddings
 from menagerie.models.evaluation.reranking import Reranked, rerank
-from menagerie.models.evaluation.scoring import Encode, count_passes, score_pool
+from menagerie.models.evaluation.scoring import Encode, count_passes, encode_blocks, score_pool
 from menagerie.models.judges.judge import Judge
-from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import load_model
@@ -42,36 +40,30 @@ class FirstPass:
 class Reranker:
     """The first pass on the pools of a benchmark, with texts as the tested model reads them."""
 
-    def __init__(
-        self,
-        first: FirstPass,
-        bench: PhotographBenchmark,
-        device: str,
-        embeddings_of: Callable[[LoadedScorer, Model], Embeddings],
-    ) -> None:
-        self.first, self.bench, self.device, self.embeddings_of = first, bench, device, embeddings_of
+    def __init__(self, first: FirstPass, bench: PhotographBenchmark, device: str) -> None:
+        self.first, self.bench, self.device = first, bench, device
         self.record: dict[str, Mapping[str, Any]] = {}
         """For each pool, a record for the result of what was ranked again."""
 
     def __call__(self, scorer: Scorer, pool: Pool, encode: Encode) -> Reranked:
         """Rank each query's best candidates of the first pass again by `scorer`."""
-        embeddings, bench = self._opened
-        first = score_pool(embeddings.scorer, pool, partial(embeddings.encode, bench, report=lambda images: None))
+        before, bench = self._opened
+        first = score_pool(before, pool, partial(encode_blocks, before, bench.images))
         ranking = rerank(scorer, pool, encode, first, self.first.top)
         numbers = {"top": self.first.top, "pairs": ranking.pairs, "of": count_passes(pool)}
         self.record[pool.name] = {"model": self.first.model.label, **numbers}
         return ranking
 
     @cached_property
-    def _opened(self) -> tuple[Embeddings, PhotographBenchmark]:
-        """The first model's embeddings, and the benchmark as it reads it. Raises if it reads pairs or lacks a word."""
+    def _opened(self) -> tuple[Scorer, PhotographBenchmark]:
+        """The first model, and the benchmark as it reads it. Raises if it reads pairs or lacks a word."""
         model = self.first.model
         loaded = load_model(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
             raise UserError(f"--rerank {model.label} reads each pair too; name a model that has vectors")
         space, bench = loaded.scorer.texts, self.bench.reframe(*loaded.framing)
         readable_texts(bench, space.words, space.context, False, f"--rerank {model.label}")
-        return self.embeddings_of(loaded, model), bench
+        return loaded.scorer, bench
 
 
 def rerank_sentence(one: Mapping[str, Any]) -> str:

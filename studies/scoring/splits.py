@@ -27,7 +27,7 @@ from menagerie.models.contract import attempt
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.models.library.pictures import FramedBenchmark
+from menagerie.models.library.pictures import framed_benchmark
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Texts
 from menagerie.studies.analysis.tables import FLAG, NEAR, TEXT_SCORE
@@ -100,7 +100,7 @@ class SplitPiece(Piece):
         else:
             scorer = prepared.scorer
             check_texts_readable(scorer, tests)
-            tests = {name: FramedBenchmark(test, prepared.framing, report) for name, test in tests.items()}
+            tests = {name: framed_benchmark(test, prepared.framing, report) for name, test in tests.items()}
         score = self.score_frozen if self.frozen else self.score_counted
         subsets = attempt(self.model, "fails", lambda: score(tests, scorer))
         cut = attempt(self.model, "fails", lambda: cut_record(scorer, texts_of_tests(tests)))

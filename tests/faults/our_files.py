@@ -21,8 +21,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
-from menagerie.models.evaluation.embedding_store import EmbeddingFolder, StoredRows
-from menagerie.models.judges.answers import AnswerStore
+from menagerie.models.judges.judge import AnswerStore
 from menagerie.models.judges.questions import Answer
 from menagerie.models.kept_states import keep_state
 from menagerie.models.kept_states import load_kept_state as load_kept
@@ -48,7 +47,6 @@ from tests.helpers.source_files import make_shards
 from tests.helpers.splits import RECIPE, make_split
 
 RESOLUTION = 16
-IMAGES = [f"{k:064x}" for k in range(5)]
 ANSWERS = [Answer("Yes", (("Yes", -0.5), ("No", -1.25))), Answer(likelihood=-2.5), Answer(refused="HTTP 400: no")]
 CAPTIONS = {f"a cat on {k} mats": SceneGraph(("cat", f"{k} mats"), (Edge("on", 0, 1),)) for k in range(4)}
 
@@ -170,7 +168,7 @@ TUNED = read_json(Path(__file__).parents[2] / "studies" / "recipes" / "laptop.js
 
 def make_kept(folder: Path) -> Path:
     keep_state(folder / "cells/cell0", 3, "clip", scorer("clip"))
-    return folder / "cells/cell0/states/3/state.json"
+    return folder / "cells/cell0/states/3/config.json"
 
 
 def read_kept(path: Path) -> Any:
@@ -227,20 +225,6 @@ def read_whole_split(path: Path) -> Any:
         rows = range(len(data))
         found[name] = (data.records.scenes, data.records.true, data.records.false, data.images(rows), data.masks(rows))
     return split.recipe, found
-
-
-def shelf(folder: Path) -> StoredRows:
-    return StoredRows(EmbeddingFolder(folder, 1 << 20), "model", 12)
-
-
-def make_rows(folder: Path) -> Path:
-    shelf(folder).put({key: bytes([k] * 12) for k, key in enumerate(IMAGES)})
-    return next(folder.rglob("*.embeddings"))
-
-
-def read_rows(path: Path) -> Any:
-    kept = shelf(path.parents[1])
-    return {key: row.hex() for key in IMAGES if (row := kept.get(key)) is not None}
 
 
 def parses(root: Path) -> ParseCache:
@@ -302,7 +286,6 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "measured rows": (make_measured, read_norms),
     "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip"))),
     "atlas": (make_atlas, read_atlas, is_part),
-    "embeddings of images": (make_rows, read_rows, is_part),
     "parsed captions": (make_parses, read_parses, is_part),
     "answers of judges": (make_answers, read_answers, is_part),
     "index of a tar shard": (make_index, read_shard_index),

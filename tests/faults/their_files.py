@@ -111,9 +111,7 @@ def make_photograph(folder: Path, form: str) -> Path:
 
 
 def read_photograph(path: Path) -> Any:
-    files = ImageFiles(path.parent, [path.name], RESOLUTION)
-    files.fingerprint(0)
-    return files.read([0])
+    return ImageFiles(path.parent, [path.name], RESOLUTION).read([0])
 
 
 def make_configured(folder: Path) -> Path:

@@ -26,7 +26,7 @@ def drawn_model(name, seed=0, towers="mini", **options):
 
 def batch(model, texts, chance=1.0, padding=0):
     """Token ids with any padding."""
-    from menagerie.models.networks.words import TokenBatch
+    from menagerie.models.networks.pairs import TokenBatch
 
     longest = model.texts.context
     ids = torch.tensor([[*text, *[padding] * (longest - len(text))] for text in texts])

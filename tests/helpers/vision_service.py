@@ -15,8 +15,7 @@ from PIL import Image
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.judges.answers import pixels_key
-from menagerie.models.judges.judge import resize_picture
+from menagerie.models.judges.judge import pixels_key, resize_picture
 from tests.helpers.chat_service import ChatService, Request, Sent
 
 RED, GREEN, BLUE = (Caption(f"a {colour} cat", SceneGraph(("cat",))) for colour in ("red", "green", "blue"))

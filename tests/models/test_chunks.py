@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from menagerie.models import chunks
+from menagerie.models import texts as chunks
 from menagerie.models.networks.graph_batch import GraphBatch
 from menagerie.models.objectives import Targets
 from menagerie.models.texts import Texts

@@ -11,7 +11,7 @@ import torch
 
 from menagerie.envs.core.processes import call_in_child
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.training.batch_loss import step_loss
+from menagerie.models.training.encoding import step_loss
 from menagerie.models.training.feed import Feed
 from menagerie.studies.runs.machine import start_server
 from tests.models.test_precision import RECIPE, built, cosine

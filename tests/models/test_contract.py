@@ -13,7 +13,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
-from menagerie.models.training.batch_loss import batch_loss
+from menagerie.models.training.encoding import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import train_scorer
 from menagerie.studies.runs.command_line import only_models, scorer_options
@@ -95,7 +95,7 @@ BROKEN = {
     ),
     "options that aren't kept": (
         "class Bad(Mine):\n    def __init__(self, *a):\n        super().__init__(*a)\n        self.config = None\n",
-        "keep the options in self.config",
+        "fails at checkpoint as configured: TypeError",
     ),
     "numbers that aren't": (
         "class Bad(Mine):\n    def similarity(self, i, t):\n        return super().similarity(i, t) / 0 * 0\n",
@@ -112,21 +112,13 @@ BROKEN = {
     ),
     "a loss without gradients": (
         "class Bad(Mine):\n    def loss(self, *a):\n        return super().loss(*a).detach()\n",
-        "fails at gradients|gives no gradient",
+        "fails at gradients",
     ),
     "weights that a checkpoint loses": (
         "class Bad(Mine):\n    def __init__(self, *a):\n        super().__init__(*a)\n"
         "        self.lost = torch.rand(1)\n"
         "    def encode_images(self, p):\n        return super().encode_images(p) * self.lost\n",
         "its scores change when it is saved and loaded",
-    ),
-    "towers that aren't": (
-        "class Bad(Mine):\n    def backbones(self):\n        return {'vision': [], 'words': []}\n",
-        r"backbones\(\) must give",
-    ),
-    "the name of a method that others call": (
-        "class Bad(Mine):\n    def read(self, page):\n        return page\n",
-        "self.read is a method of every scorer",
     ),
     "a scored option that training takes": (
         "from menagerie.models.spec import ScorerSpec\n\n@dataclass(frozen=True)\nclass Factor(CLIPConfig):\n"
@@ -148,16 +140,6 @@ BROKEN = {
         "    def encode_texts(self, t):\n        return super().encode_texts(t), torch.zeros(1)\n"
         "    def similarity(self, i, t):\n        return i @ t[0].T\n",
         "need a row for each text",
-    ),
-    "layers that see one another": (
-        "class Bad(Mine):\n    def image_parts(self, embedding, tokens):\n"
-        "        return {'odd': tokens._replace(states=tokens.states - tokens.states.mean(0))}\n",
-        "the image layer 'odd' depends on what else is in the batch",
-    ),
-    "layers of too few images": (
-        "class Bad(Mine):\n    def image_parts(self, embedding, tokens):\n"
-        "        return {'few': tokens._replace(states=tokens.states[:1])}\n",
-        r"the image layer 'few' must have finite numbers of shape \(4, t, d\), not \(1, 17, 32\)",
     ),
     "a mistake of its own": (
         "class Bad(Mine):\n    def encode_texts(self, t):\n        return t.no_such_object\n",

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from menagerie.models.ranks import Ranks, Share
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.scorer import to_device
-from menagerie.models.training.device_images import free_memory_share
+from menagerie.models.training.loaders import free_memory_share
 from menagerie.models.training.loop import build_optimizer, feed_of, train_scorer, train_step
 from menagerie.studies.runs.machine import settle_torch
 from tests.models.test_precision import RECIPE, built, cosine, gradient

@@ -8,9 +8,9 @@ from open_clip import SimpleTokenizer
 from torch.nn.functional import conv2d
 
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.models import chunks
-from menagerie.models.networks.dcsm import FunctionalReader, WordTokens, map_network
-from menagerie.models.scorers.dcsm import PUBLISHED, DCSMConfig
+from menagerie.models import texts as chunks
+from menagerie.models.networks.staged import FunctionalReader, WordTokens, map_network
+from menagerie.models.scorers.staged import PUBLISHED, DCSMConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, distinct_words
 from tests.helpers import scorers

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts
 from menagerie.models.networks.filip import Words
+from menagerie.models.networks.pairs import draw_wrong_images, draw_wrong_texts
 from menagerie.models.objectives import Targets
 from tests.helpers.scorers import scorer
 

@@ -11,11 +11,11 @@ from torch.nn.functional import normalize
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.networks.c2lip import TextEmbedding
+from menagerie.models.networks.further_texts import TextEmbedding
 from menagerie.models.networks.own_negatives import ImageEmbedding
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.models.training.batch_loss import batch_loss
+from menagerie.models.training.encoding import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.targets import Claims, phrases_in, targets_of, with_phrases
 from tests.helpers.fused_loops import CAT, DOG, END, START, batch, drawn_model, early, pixels

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from menagerie.models.networks.drawn_negatives import draw_wrong_images, draw_wrong_texts, info_nce
+from menagerie.models.networks.pairs import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_loss
 from tests.helpers.fused_loops import CAT, DOG, END, batch, drawn_model, image_tokens, pixels, states
 from tests.helpers.loss_loops import assert_same_gradients

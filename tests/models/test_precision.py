@@ -11,8 +11,7 @@ import torch
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import leaves
-from menagerie.models.training.batch_loss import batch_loss
-from menagerie.models.training.encoding import checkpoint_blocks, encode_batch
+from menagerie.models.training.encoding import batch_loss, checkpoint_blocks, encode_batch
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
 from tests.helpers.scorers import for_data

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.networks.fdt import sparsemax
-from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Sizes
+from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Sizes, sparsemax
 from menagerie.models.scorers.read_outs import Attention, SPAROConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig

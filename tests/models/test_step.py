@@ -23,10 +23,9 @@ from menagerie.models.registry import specs
 from menagerie.models.scorer import to_device
 from menagerie.models.texts import leaves, map_tensors
 from menagerie.models.training import loaders
-from menagerie.models.training.batch_loss import batch_loss
-from menagerie.models.training.device_images import DeviceImages, device_batches
+from menagerie.models.training.encoding import batch_loss
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loaders import SharedMemoryFeed, batches, raise_messages
+from menagerie.models.training.loaders import DeviceImages, SharedMemoryFeed, batches, device_batches, raise_messages
 from tests.helpers.scorers import for_data
 
 RECIPE = Recipe(steps=4, batch=8)

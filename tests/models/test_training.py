@@ -21,7 +21,7 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.texts import leaves
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation, sampling_grid
-from menagerie.models.training.batch_loss import batch_loss
+from menagerie.models.training.encoding import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, rate_factor, set_rates, train_scorer
 from menagerie.models.training.sampling import by_shares

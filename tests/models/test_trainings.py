@@ -12,9 +12,9 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.trained_on import FileScenes, RecipeScenes, Training
 from menagerie.models.checkpoint import save_checkpoint
+from menagerie.models.library.cells import find_training
 from menagerie.models.library.load import load_scorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP
-from menagerie.models.library.trainings import find_training
 from menagerie.studies.runs.data import SplitData
 from menagerie.studies.sources.transfer_data import TransferData
 from tests.helpers.scorers import scorer

@@ -71,7 +71,7 @@ def crepe_row(number: int = 1, **other: object) -> dict:
 
 def numbers_of(folder: Path, root: str) -> list[dict[str, str]]:
     """All numbers of a small scorer on SugarCrepe."""
-    options = ["--benchmarks", "sugarcrepe", "--data-root", root, "--out", f"runs/{root}", "--embeddings-limit", "0"]
+    options = ["--benchmarks", "sugarcrepe", "--data-root", root, "--out", f"runs/{root}"]
     done = run_here(
         [*TRANSFER, "ours", *options, "--threads", "1", "--workers", "1", "--unknown-words", "skip"], folder
     )

@@ -57,7 +57,7 @@ def recalls(first, second, k):
 
 
 def test_the_best_candidates_of_a_first_pass_are_ranked_again(folder, monkeypatch):
-    kept = {"embeddings_limit": 0.0, "rerank_top": TOP}
+    kept = {"rerank_top": TOP}
     plain, behind = piece(folder, **kept), piece(folder, rerank=str(folder / "clip"), **kept)
     assert plain.id == behind.id, "as no pool has too many pairs"
     monkeypatch.setattr(scoring, "MOST_PAIRS", IMAGES * 2)

@@ -11,7 +11,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.training.batch_loss import batch_pixels
+from menagerie.models.training.encoding import batch_pixels
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.throughput import (
