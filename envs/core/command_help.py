@@ -14,8 +14,7 @@ Config = TypeVar("Config")
 Sections = Mapping[str, Sequence[Option]]
 
 HELP = ("-h", "--help", "--help-all")
-# Columns of an option before its text begins.
-INDENT = 28
+INDENT = 28  # columns of an option before its text begins
 MARGINS = {"initial_indent": " " * INDENT, "subsequent_indent": " " * INDENT, "break_on_hyphens": False}
 
 
@@ -106,9 +105,9 @@ def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
     """Arrange options by the name of their group, with the options marked as `first` at the start of each group. A
     single group is called "options"."""
     ordered = sorted(options, key=lambda option: not option.first)
-    groups = {group.value: [option for option in ordered if option.group is group] for group in Group}
-    known = {name: members for name, members in groups.items() if members}
-    return known if len(known) > 1 else {"options": ordered}
+    every = ((group.value, [option for option in ordered if option.group is group]) for group in Group)
+    groups = {name: members for name, members in every if members}
+    return groups if len(groups) > 1 else {"options": ordered}
 
 
 def option_text(option: Option, width: int, whole: bool) -> str:

@@ -35,8 +35,7 @@ class Group(Enum):
 
 WHAT, DATA, MODEL, TRAINING, PLACE, OTHER = Group
 FIRST = "--help"  # marks an option that `--help` shows; the others are only in `--help-all`
-# How help writes the values of each type.
-VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
+VALUES = {bool: "", int: "N", float: "X", str: "TEXT", Path: "PATH"}  # how help writes the values of each type
 
 
 class Option(NamedTuple):
@@ -118,8 +117,6 @@ def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any,
 def placeholder(hint: Any) -> str:
     """The placeholder or choices after an option in help; empty for a flag."""
     origin, inner = get_origin(hint), get_args(hint)
-    if hint is bool:
-        return ""
     if origin is Annotated:
         return placeholder(inner[0])
     if origin in (Union, UnionType):
@@ -133,10 +130,8 @@ def placeholder(hint: Any) -> str:
 
 def format_default(value: object) -> str:
     """Write a default as on a command line: "yes" for True, empty for None, for False and where there is no default."""
-    if value is MISSING or value is None or value is False:
-        return ""
-    if value is True:
-        return "yes"
+    if value is MISSING or value is None or isinstance(value, bool):
+        return "yes" if value is True else ""
     if isinstance(value, tuple):
         return " ".join(shlex.quote(format_default(one)) for one in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -94,7 +94,7 @@ class PhotographStudy(ModelOptions, Study):
         given = folders_given(self.images, read_by_sources | tests)
         if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
             raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
-        return given
+        return {name: tuple(map(Path.resolve, paths)) for name, paths in given.items()}
 
     def with_recipe(self, recipe: SplitRecipe) -> "PhotographStudy":
         """Return the study with rendered scenes of the user's recipe."""

@@ -34,12 +34,10 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.carry_over import check_carry_over
-from menagerie.models.checkpoint import scorer_config
-from menagerie.models.library.cells import place_of_cell
+from menagerie.models.library.cells import find_cell, place_of_cell
 from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
-from menagerie.models.registry import same_scorer
 from menagerie.models.towers import paired
 from menagerie.models.towers.config import READ_AS, SMALL_TOWERS, TowerConfig, file_and_tag
 from menagerie.models.towers.preparation import towers_to_record
@@ -192,7 +190,8 @@ def write_coco_files(recipe: SplitRecipe, out: Path, store: Path, resolution: in
     for subset in (name for name in PARTS if name in split.subsets):
         part, captions = PARTS[subset], split.subsets[subset].captions
         annotations = folder / "annotations" / f"captions_{part}.json"
-        numbers = range(first, first := first + len(captions))  # no two photographs of COCO share a number
+        numbers = range(first, first + len(captions))  # no two photographs of COCO share a number
+        first = numbers.stop
         if annotations.exists():  # it is written last
             continue
         for index, number in enumerate(numbers):
@@ -212,10 +211,10 @@ def write_coco_files(recipe: SplitRecipe, out: Path, store: Path, resolution: in
 def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealData]:
     """Describe the photographs that cells train on, by sources and parser, and print their numbers. Photographs that
     tests show are left out: those of COCO's validation set and of all benchmarks on disk."""
-    place = Place(study.data_root, study.resolution, folders=study.folders)
-    out, found = images_of_tests(place, allow_unknown=study.allow_unknown), {}
-    for together, parser in dict.fromkeys((place.sources, place.parser) for _, place in study.training_places()):
-        opening = PhotographOptions.of(vars(study), study.folders, together, parser, out)
+    place, found = Place(study.data_root.resolve(), study.resolution, folders=study.folders, caption=study.caption), {}
+    place = replace(place, kept_out=images_of_tests(place, allow_unknown=study.allow_unknown))
+    for together, parser in dict.fromkeys((its.sources, its.parser) for _, its in study.training_places()):
+        opening = PhotographOptions(split_sources(together), place, parser, study.parses.resolve())
         if parser != DEFAULT:
             opening = replace(opening, unanswered=parse_captions(opening, study.allow_unanswered))
         opened = open_photographs(opening)
@@ -254,21 +253,11 @@ def checkpoint_of(grid: Grid, name: str, model: str, seed: int) -> Path:
     folders = find_checkpoints(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
-    models = {folder: scorer_config(folder).model for folder in folders}
-    of_model = [folder for folder in folders if same_scorer(models[folder], model)]
-    if not of_model:
-        there = ", ".join(sorted(set(models.values())))
-        raise UserError(f"--from {name}: it has no {model}, only {there}; leave {model} out of --models")
-    seeds = {folder: str(place_of_cell(folder.parent).get("seed")) for folder in of_model}
-    same = of_model if len({*seeds.values()}) == 1 else [folder for folder in of_model if seeds[folder] == str(seed)]
-    if not same:
-        there = ", ".join(sorted({*seeds.values()}))
-        raise UserError(f"--from {name}: it has no {model} of seed {seed}, only of {there}; lower --seeds")
-    if len(same) > 1:
-        some = ", ".join(str(folder.parent) for folder in same[:4])
-        raise UserError(f"--from {name}: it has {len(same)} cells of {model}; name one of them, such as {some}")
-    check_carry_over(same[0], model, towers(grid, model), model_options(grid, model))
-    return same[0]
+    seeds = {place_of_cell(folder.parent).get("seed") for folder in folders}
+    wanted = {"model": model} | ({"seed": seed} if len(seeds) > 1 else {})
+    folder = find_cell(f"--from {name}", folders, wanted)
+    check_carry_over(folder, model, towers(grid, model), model_options(grid, model))
+    return folder
 
 
 def arms_of(study: PhotographStudy, photos: Photos) -> list[Arm]:
@@ -295,7 +284,7 @@ def arm_of(study: PhotographStudy, there: RealData, scenes: Arm | None, model: s
         weights = Checkpoint(place.start, folder, model).identity()
         as_read = replace(towers_to_record(cell.towers, elsewhere=True), load=False)
         cell = replace(cell, start=Start(weights, folder.resolve(), place.start, seen), base=None, towers=as_read)
-    return Arm(cell, cell.axes, scenes.file if scenes else there.opening.root)
+    return Arm(cell, cell.axes, scenes.file if scenes else there.opening.base.root)
 
 
 def has_closed_vocabulary(config: TowerConfig) -> bool:

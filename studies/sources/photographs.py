@@ -5,8 +5,8 @@ selected by it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,9 +26,7 @@ from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
-from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.mixture import CaptionedSubset, Mixture
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.generators.sources.place import Place, one_node
@@ -52,42 +50,17 @@ class PhotographOptions:
     """How photographs are found and read. Paths decide no identity: the photographs have one of their own."""
 
     sources: tuple[str, ...]
-    root: Path
-    folders: Given
-    resolution: int
-    caption: str
+    base: Place
+    """Where the files are, with absolute paths, and how they are read."""
     parser: str
     parses: Path
-    kept_out: KeptOut
     unanswered: frozenset[str] = frozenset()
     """Captions for which the parser's server gave no answer: they are one node, and aren't asked again."""
 
-    @classmethod
-    def of(
-        cls, settings: Mapping[str, Any], folders: Given, sources: str, parser: str, kept_out: KeptOut
-    ) -> "PhotographOptions":
-        """Return the options for some sources; `settings` has those of the study, as it has them or as recorded."""
-        return cls(
-            split_sources(sources),
-            Path(settings["data_root"]).resolve(),
-            {name: tuple(map(Path.resolve, paths)) for name, paths in folders.items()},
-            settings["resolution"],
-            settings["caption"],
-            parser,
-            Path(settings["parses"]).resolve(),
-            kept_out,
-        )
-
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> Place:
         """The location of one source's files, and the options by which they are read."""
-        return Place(
-            root=self.root,
-            resolution=self.resolution,
-            parse=parse,
-            folders=self.folders,
-            kept_out=self.kept_out,
-            caption=self.caption if self.caption in load_source(source).recipes else "",
-        )
+        caption = self.base.caption if self.base.caption in load_source(source).recipes else ""
+        return replace(self.base, parse=parse, caption=caption)
 
 
 class OpenedPhotographs(NamedTuple):
@@ -103,9 +76,9 @@ class OpenedPhotographs(NamedTuple):
         return digest({"sources": [source.identity for source in self.sources], "parser": parser})
 
     @property
-    def held_out(self) -> frozenset[str]:
-        """The names of the photographs that aren't trained on."""
-        return hold_out(name for source in self.sources for name in source.names_of_images)
+    def names(self) -> list[str]:
+        """The names of all photographs, source by source."""
+        return [name for source in self.sources for name in source.names_of_images]
 
     @property
     def relational(self) -> bool:
@@ -115,7 +88,7 @@ class OpenedPhotographs(NamedTuple):
 
     def training_parts(self) -> list[tuple[Photographs, list[int]]]:
         """Return each source with the numbers of its photographs that are trained on."""
-        out = self.held_out
+        out = hold_out(self.names)
         return [(its, [k for k, name in enumerate(its.names_of_images) if name not in out]) for its in self.sources]
 
 
@@ -152,30 +125,19 @@ class HeldOut(Benchmark):
     logged_task = GROUP
 
     def __init__(self, opened: OpenedPhotographs) -> None:
-        self.name, self.sources = "the held-out photographs", opened.sources
-        chosen = opened.held_out
-        self.places: dict[str, tuple[int, int]] = {}
-        for s, source in enumerate(opened.sources):
-            for i, name in enumerate(source.names_of_images):
-                if name in chosen:
-                    self.places.setdefault(name, (s, i))
-        known = {name: self._caption(name) for name in sorted(self.places)}
+        self.name, chosen = "the held-out photographs", hold_out(opened.names)
+        self.whole = Mixture(opened.sources, [1.0, *[0.0] * (len(opened.sources) - 1)])
+        # Of several sources with a photograph, the first has it.
+        first = {name: place for place, name in reversed([*enumerate(opened.names)]) if name in chosen}
+        self.places = dict(sorted(first.items()))
+        seeds = [seed_of(0, "held-out caption", name) for name in self.places]
+        known = dict(zip(self.places, self.whole.captions([*self.places.values()], seeds), strict=True))
         self.order = list(known)
-        self.numbers = {name: number for number, name in enumerate(known)}
         self.items = [item for name in known if (item := self._item(name, known))]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """Return the photographs with these numbers, as their sources read them."""
-        import torch
-
-        places = [self.places[self.order[number]] for number in numbers]
-        none = self.sources[0].images([])  # gives an empty batch its shape
-        return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
-
-    def _caption(self, name: str) -> Caption:
-        """Return the caption of a photograph that its item uses."""
-        s, i = self.places[name]
-        return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
+        return self.whole.images([self.places[self.order[number]] for number in numbers])
 
     def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
         """Make the item that asks for a photograph's caption among others; None if no other caption differs from it."""
@@ -188,7 +150,7 @@ class HeldOut(Benchmark):
                 said.add(plain_text(text.text))
             if len(others) == OTHERS:
                 break
-        return Item(name, GROUP, (self.numbers[name],), (known[name], *others), name) if others else None
+        return Item(name, GROUP, (self.order.index(name),), (known[name], *others), name) if others else None
 
 
 @dataclass(frozen=True)
@@ -200,9 +162,8 @@ class CaptionCounts:
     held_out: int
     captions: int
     left_out: tuple[tuple[str, int], ...] = ()
-    """Number of photographs that are left out, by reason."""
+    """Numbers of photographs that are left out, by reason; `refused`: of texts."""
     refused: tuple[tuple[str, int], ...] = ()
-    """Number of texts that are left out, by reason."""
     parsed: str = ""
     """How many captions the parser parsed, and how many are one node, in words; empty if none needed a parser."""
 
@@ -274,8 +235,8 @@ class RealData:
         opened = open_photographs(self.opening)
         if opened.identity != self.photographs:
             raise UserError(
-                f"the photographs of {self.sources} in {self.opening.root} have changed since this run was started; "
-                "start the command again: it trains again what has changed"
+                f"the photographs of {self.sources} in {self.opening.base.root} have changed since this run was "
+                "started; start the command again: it trains again what has changed"
             )
         inner = self.synthetic.open(file) if self.synthetic else None
         return assemble_material(opened, inner, self.mix, self.closed)
@@ -297,7 +258,7 @@ def assemble_material(opened: OpenedPhotographs, inner: Material | None, mix: fl
 
 def mix_sources(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
     """Mix the photographs of all sources, in proportion to their numbers, with a share of the split in each batch."""
-    if mix == 1 and synthetic:
+    if synthetic and mix == 1:
         return synthetic
     if not synthetic and len(parts) == 1:
         return parts[0]
@@ -349,15 +310,17 @@ def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
     """Return the texts and image files that a cell was trained on. Raises if they have moved or changed."""
     result, run = read_result(cell) or {}, cell.parents[1]
     config = read_record(run / CONFIG)["config"]
-    config |= {"data_root": run / "rendered"} if config["rehearse"] else {}
+    root = run / "rendered" if config["rehearse"] else Path(config["data_root"])
     folders: dict[str, list[Path]] = {}
     for name, _, path in (text.partition("=") for text in config["images"]):
         folders.setdefault(name, []).append(Path(path))
-    place = Place(Path(config["data_root"]), config["resolution"], folders=folders)
-    kept_out = images_of_tests(place, allow_unknown=config["allow_unknown"])
-    opened = open_photographs(PhotographOptions.of(config, folders, result["sources"], result["parser"], kept_out))
+    place = Place(root, config["resolution"], folders=folders, caption=config["caption"])
+    place = replace(place, kept_out=images_of_tests(place, allow_unknown=config["allow_unknown"]))
+    opened = open_photographs(
+        PhotographOptions(split_sources(result["sources"]), place, result["parser"], Path(config["parses"]))
+    )
     if opened.identity != result["settings"]["data"]["photographs"]:
-        raise UserError(f"those in {config['data_root']} have changed since")
+        raise UserError(f"those in {root} have changed since")
     parts = opened.training_parts()
     texts = frozenset(text for source, places in parts for k in places for text in source.texts_of(k))
     return texts, [(source.files, places) for source, places in parts]

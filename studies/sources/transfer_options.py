@@ -160,33 +160,33 @@ class TransferOptions(SplitStudy):
             raise UserError(f"--backgrounds {self.backgrounds} is not a folder; give one with photographs of scenery")
 
     @property
-    def ready(self) -> Prepared:
-        """What was prepared; raises before `prepare`."""
-        assert self.prepared
-        return self.prepared
-
-    @property
     def rehearsed(self) -> bool:
         """Whether rendered animals replace photographs."""
         return self.rehearsal and not self.photos and not self.package
 
     @property
+    def there(self) -> AnimalPhotographs:
+        """The photographs; raises before `prepare`."""
+        assert self.prepared
+        return self.prepared.photographs
+
+    @property
     def changeable(self) -> list[str]:
         """The factors that can be changed."""
-        more = set(WORLDS[self.world].animals) > self.ready.photographs.tested.keys()
+        more = set(WORLDS[self.world].animals) > self.there.tested.keys()
         possible = {"backgrounds": bool(self.backgrounds), "vocabulary": more}
         return [name for name in self.factors if possible.get(name, True)]
 
     @property
     def own_counts(self) -> list[int]:
         """The numbers of photographs of each tested animal; one is held out."""
-        most = max(map(len, self.ready.photographs.several.values()), default=1) - 1
+        most = max(map(len, self.there.several.values()), default=1) - 1
         return sorted({min(count, most) for count in self.photographs}) if most else []
 
     @property
     def other_counts(self) -> list[int]:
         """The numbers of other animals."""
-        most = len(self.ready.photographs.others)
+        most = len(self.there.others)
         return sorted({min(count, most) for count in self.other_animals}) if most >= FEWEST else []
 
     def unanswerable(self) -> list[str]:

@@ -69,7 +69,7 @@ class TransferPlan(TransferOptions):
             yield self.tested_split(SYNTHETIC, plain)
             if run.kind == SPATIAL:
                 yield self.tested_split(BARE, plain, bare=True)
-        for world in (name for name in run.worlds_tested if name in self.ready.worlds):
+        for world in (name for name in run.worlds_tested if name in self.prepared.worlds):
             # Only its unseen pairs are used: it trains on as little as possible.
             held_out = world.startswith(HELD_OUT)
             recipe = replace(
@@ -88,7 +88,7 @@ class TransferPlan(TransferOptions):
 
     def recipe_in(self, run: TransferRun, world: str) -> SplitRecipe:
         """Return the split recipe of a run's kind, in a world of the study."""
-        place = {"world": str(self.ready.worlds[world])}
+        place = {"world": str(self.prepared.worlds[world])}
         if run.kind != SPATIAL:
             return self.split_of(run.seed, **place)
         spatial = replace(self, base=SpatialRecipe(test_pairs=TESTED_PAIRS), views=self.spatial_views)
@@ -133,7 +133,7 @@ class TransferPlan(TransferOptions):
 
     def photo_worlds(self) -> Iterator[tuple[str, Files]]:
         """Yield the name of each world of photographs, and its files by animal."""
-        there = self.ready.photographs
+        there = self.there
         yield from ((PHOTOGRAPHS, there.tested), (NATURAL, there.tested))
         for seed in range(self.seeds) if there.several else ():
             yield f"{HELD_OUT}-{seed}", {name: held_out_file(files, seed) for name, files in there.several.items()}

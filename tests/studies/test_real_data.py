@@ -279,7 +279,7 @@ def begin(study, folder):
         ({"benchmarks": ("mine.py:MINE",)}, "unknown benchmark for --benchmarks 'mine.py:MINE'"),
         ({"tuned": "laptop", "recipe": replace(PLAIN.recipe, learning_rate=1e-4)}, "--learning-rate is replaced"),
         ({"pretrained": "openai", "recipe": replace(PLAIN.recipe, warmup=9)}, "--warmup is replaced"),
-        ({"starts": ("other-model",)}, "it has no clip, only oc-clip; leave clip out of --models"),
+        ({"starts": ("other-model",)}, "has no cell of model='clip'; known: 'oc-clip'"),
         ({"starts": ("other-towers",)}, "architecture is micro there and nano here"),
         ({"starts": ("same",), "pretrained": "openai"}, "pretrained is '' there and openai here"),
         ({"models": ("negclip",)}, "trains with false captions, which photographs don't have"),
@@ -307,7 +307,7 @@ def test_each_cell_starts_from_the_weights_of_its_own_seed(folder, tmp_path):
     jobs = jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=2)
     assert [job.cell.start.folder.parent.name for job in jobs] == ["0", "1"]
     assert [job.cell.images_seen for job in jobs] == [64 + 4 * 8] * 2
-    with pytest.raises(UserError, match="it has no clip of seed 2"):
+    with pytest.raises(UserError, match="has no cell of seed=2; known: 0, 1"):
         jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=3)
 
 
