@@ -203,9 +203,6 @@ class AblationStudy(HardestCells):
 
         data = self.cell_on(split).data
         yield Heading(f"The {split} split", f"The false caption of the task `swap`: {KINDS[data.kind].swap_words}.")
-        if not its.results:
-            yield Paragraph("No run is finished yet.")
-            return
         shown, ratios = its.where(test=table_columns(data)), self.ratios(its) if data.kind == "spatial" else {}
         yield from row_parts(split, shown, base_row(self.spec), beside=ratios)
         if ratios:

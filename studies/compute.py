@@ -38,7 +38,7 @@ from menagerie.studies.frame.costs import UNKNOWN, cost_in_labels, run_cost
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.hardest import HardestCells
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Curves, Lines, Paragraph, Part, Rows, Sentence, Table
+from menagerie.studies.frame.parts import Curves, Lines, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.command_line import only_models, scorer_options
 
@@ -211,8 +211,6 @@ class Compute(HardestCells):
         """Yield each model at its best budget, accuracy by cost, and what was chosen from."""
         courses = self.courses(records)
         whole = {key: its for key, its in self.finished_budgets(records, courses).items() if its}
-        if not whole:
-            yield Paragraph("No model has finished its first budget with all seeds yet.")
         best = {key: budgets[self.best_budget(records, budgets)] for key, budgets in whole.items()}
         every = runs_of((arm for budgets in whole.values() for arms in budgets.values() for arm in arms), records)
         rows = list(self.best_rows(records, courses, best))

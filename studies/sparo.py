@@ -186,6 +186,7 @@ class SlotStudy(SplitStudy):
         """Yield the claims of the paper, figures of number and width of slots, table 6, and the other parts."""
         from menagerie.studies.measures.embeddings import selection_table
         from menagerie.studies.measures.masks import mask_table
+        from menagerie.studies.measures.slot_pictures import SlotPictures
 
         shown = self.shown(records)
         yield Paragraph(ABOUT)
@@ -208,7 +209,10 @@ class SlotStudy(SplitStudy):
         if masks := self.masks(records):
             yield Heading("Masks trained on one task (table 5)")
             yield mask_table(masks)
-        yield from self.pictures(records.where(row=self.unchanged))
+        base = records.where(row=self.unchanged)
+        for arm, _ in base.results[:1] if "pictures" in self.parts else ():
+            yield Heading("What slots attend to (figure 4)")
+            yield SlotPictures("slots", arm.cell, base.folder(arm), arm.file, says=PICTURES, scenes=self.scenes)
         once = tuple({arm.id: arm for arm in reversed(records.arms)}.values())[::-1]
         says = "Rows with different losses can't be compared."
         yield Curves("training", replace(records, arms=once), ("row",), panels="table", says=says)
@@ -223,15 +227,6 @@ class SlotStudy(SplitStudy):
         counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in rows.results}
         look: dict[str, Any] = {"beside": {"parameters": counts}, "words": {"row": named}}
         return Table("sweeps", rows, ("row",), BOTH, says="Accuracy in percent.", **look)
-
-    def pictures(self, base: Records) -> Iterator[Part]:
-        """Yield what slots of the first finished run attend to."""
-        if base.results and "pictures" in self.parts:
-            from menagerie.studies.measures.slot_pictures import SlotPictures
-
-            arm, _ = base.results[0]
-            yield Heading("What slots attend to (figure 4)")
-            yield SlotPictures("slots", arm.cell, base.folder(arm), arm.file, says=PICTURES, scenes=self.scenes)
 
     def selections(self, records: Records) -> "pd.DataFrame":
         """Return the items of table 4; empty if none are measured."""
