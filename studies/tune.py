@@ -19,7 +19,7 @@ results, not on workers or interruptions. Each model has its own search, so that
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
@@ -94,6 +94,8 @@ def best_trials(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTri
 @dataclass(frozen=True)
 class Tune(CaptionOptions, SearchStudy):
     """Equal tuning"""
+
+    decides: ClassVar[tuple[str, ...]] = ("tuned", "pretrained")  # tuning is for training from scratch
 
     pairs: Annotated[float, WHAT, FIRST, SHARE] = 0.2
     """Fraction of the trainable animal pairs."""

@@ -102,8 +102,8 @@ class StudyOptions(AnyOptions):
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two evaluations on validation, which select nothing. 0: a tenth of the run, but at least 100."""
     keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
-    """Steps after which each run's weights are kept too, as cells/ID/states/STEP; 0: before the first. A finished run
-    without them repeats its steps to get them."""
+    """Steps after which each run's weights are kept too, as cells/ID/states/STEP; 0: before the first. A run that is
+    finished keeps none afterwards: delete its folder to train it again."""
     grad_checkpointing: Annotated[bool, PLACE] = False
     """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
     same results."""

@@ -15,7 +15,7 @@ from menagerie.studies.frame.arm import Arm, KnownResults, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
-from menagerie.studies.runs.results import CELLS, read_result, read_results, why_left_out
+from menagerie.studies.runs.results import CELLS, LEFT_OUT, read_result, read_results, reason_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class Records(KnownResults):
 
     def left_out(self, arm: Arm) -> str:
         """Return why an arm was left out; empty if the arm has a result or hasn't ended."""
-        return why_left_out(self.folder(arm))
+        return reason_in(self.folder(arm), LEFT_OUT)
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""

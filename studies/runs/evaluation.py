@@ -108,21 +108,6 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
 
 
-def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
-    """Return the tie-neutral accuracy on a test's swaps (or the items that replace them), or on a sample of at most
-    `most`; NaN if there are none. A scorer in training mode stays in it."""
-    from menagerie.generators.benchmarks.benchmark import summarise
-    from menagerie.models.evaluation.scoring import score_items
-
-    items = [item for item in test.items if item.task == test.logged_task]
-    if most is not None and len(items) > most:
-        chosen = generator(0, "sample of swaps").choice(len(items), most, replace=False)
-        items = [items[i] for i in sorted(chosen)]
-    outcomes = [test.outcome(*pair) for pair in zip(items, score_items(scorer, test, items), strict=True)]
-    neutral = summarise(outcomes).neutral
-    return float("nan") if neutral is None else neutral
-
-
 # The most swaps of an evaluation during training, which are always the same.
 MOST = 200
 # The default number of evaluations in a run, and the least number of steps between two.
@@ -137,21 +122,26 @@ def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
     """
     from menagerie.models.training.feed import single_steps
 
-    return step > single_steps(recipe) and (step % steps_between(recipe, every) == 0 or step == recipe.steps)
-
-
-def steps_between(recipe: "Recipe", every: int) -> int:
-    """Return the number of steps between two evaluations."""
-    return every or max(LEAST_STEPS, -(-recipe.steps // EVALUATIONS))
+    between = every or max(LEAST_STEPS, -(-recipe.steps // EVALUATIONS))
+    return step > single_steps(recipe) and (step % between == 0 or step == recipe.steps)
 
 
 def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
-    """Return the accuracy on a sample of a test's swaps; NaN if there are none, or if a score isn't finite."""
+    """Return the tie-neutral accuracy on a sample of a test's swaps (or the items that replace them), always the same;
+    NaN if there are none, or if a score isn't finite. A scorer in training mode stays in it."""
     import torch
 
-    devices = [scorer.device] if scorer.device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
+    from menagerie.generators.benchmarks.benchmark import summarise
+    from menagerie.models.evaluation.scoring import score_items
+
+    items = [item for item in test.items if item.task == test.logged_task]
+    if len(items) > MOST:
+        chosen = generator(0, "sample of swaps").choice(len(items), MOST, replace=False)
+        items = [items[i] for i in sorted(chosen)]
+    with torch.random.fork_rng([scorer.device] if scorer.device.type == "cuda" else []):
         try:
-            return swap_accuracy(scorer, test, MOST)
+            scores = score_items(scorer, test, items)
+            neutral = summarise([test.outcome(*pair) for pair in zip(items, scores, strict=True)]).neutral
         except UserError:
-            return float("nan")
+            neutral = None
+    return float("nan") if neutral is None else neutral

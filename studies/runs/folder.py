@@ -28,7 +28,6 @@ from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.runs.differences import describe_differences
 from menagerie.studies.runs.machine import processor
 from menagerie.studies.runs.passwords import without_passwords
-from menagerie.studies.runs.results import read_result
 
 CONFIG, LOCK = "config.json", ".lock"
 LIBRARIES = ("torch", "open_clip_torch", "numpy", "numba", "h5py")
@@ -133,24 +132,16 @@ def as_utf8(word: str) -> str:
 OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
 
 
-def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
-    """Collect where a study and its finished runs ran, as recorded in its folder, and which command draws this page.
-
-    `results` are those of its runs, if they have been read already. Missing records are left out.
-    """
+def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Collect where a study and its finished runs ran, as recorded in its folder and in the runs' `results`, and which
+    command draws this page. Missing records are left out."""
     file, now = out / CONFIG, provenance()
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
-    runs = [each["provenance"] for each in (results_in(out) if results is None else results) if each.get("provenance")]
+    runs = [each["provenance"] for each in results if each.get("provenance")]
     known = {name: study[name] for name in OF_STUDY if name in study}
     known |= {name: text for name in OF_RUNS if (text := join_values(run.get(name) for run in runs or [study]))}
     drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"
     return {name: str(value) for name, value in known.items()} | {"this page was drawn": drawn}
-
-
-def results_in(out: Path) -> Iterable[dict[str, Any]]:
-    """Read the results of all finished cells or pieces in a study's folder."""
-    folders = sorted(folder for kind in ("cells", "pieces") for folder in (out / kind).glob("*"))
-    return filter(None, map(read_result, folders))
 
 
 def join_values(values: Iterable[Any]) -> str:

@@ -79,11 +79,6 @@ def checked_file(folder: Path, name: str) -> Path:
 LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries again
 
 
-def why_left_out(folder: Path) -> str:
-    """Return why there is no result in a folder; empty if there is one, or if nothing has ended yet."""
-    return reason_in(folder, LEFT_OUT)
-
-
 def reason_in(folder: Path, name: str) -> str:
     """Return why there is no result, from a file beside it; empty if there is a result, or no such file."""
     file = folder / name

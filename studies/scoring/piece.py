@@ -18,7 +18,7 @@ from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.results import LEFT_OUT, read_result, why_left_out, write_result
+from menagerie.studies.runs.results import LEFT_OUT, read_result, reason_in, write_result
 from menagerie.studies.scoring.models import Model
 
 SCORES = "scores.csv"  # of every record, in a piece's folder
@@ -76,7 +76,7 @@ class Piece(AnyJob, ABC):
     @property
     def problem(self) -> str:
         """Why the piece was left out; empty if it wasn't."""
-        return why_left_out(self.folder)
+        return reason_in(self.folder, LEFT_OUT)
 
     @property
     def ended(self) -> bool:

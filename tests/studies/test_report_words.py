@@ -35,13 +35,13 @@ def test_a_page_drawn_again_keeps_where_its_runs_were_made(tmp_path):
     """A page that is drawn again, by other code and later, keeps their start, commits and machine."""
     then = {"command": "python studies/x.py", "started": "2001-01-01", "commit": "aaa", "processor": "old", "cores": 2}
     write_record(tmp_path / "config.json", {"config": {}, **then})
-    assert machines_of_runs(tmp_path)["commit"] == "aaa", "before any run is finished"
+    assert machines_of_runs(tmp_path, [])["commit"] == "aaa", "before any run is finished"
+    results = []
     for name, commit in (("1", "aaa"), ("2", "bbb"), ("3", "aaa")):
-        (tmp_path / "cells" / name).mkdir(parents=True)
         origin = {**then, "commit": commit, "started": f"2001-01-0{name}"}
         result = {"id": name, "model": "clip", "subsets": {}, "provenance": origin}
-        write_record(tmp_path / "cells" / name / "result.json", result)
-    found = machines_of_runs(tmp_path)
+        results.append(result)
+    found = machines_of_runs(tmp_path, results)
     assert (found["command"], found["started"]) == ("python studies/x.py", "2001-01-01")
     assert found["commit"] == "aaa (2 runs); bbb (1 run)"
     assert (found["processor"], found["cores"]) == ("old", "2")
