@@ -19,7 +19,7 @@ from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.features import Features, concatenate_features
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 
 BLOCK = 32  # images or captions encoded at once
 NO_GRAPH = SceneGraph(())

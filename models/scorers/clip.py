@@ -1,5 +1,5 @@
-"""The specs of CLIP, of CLIP with negatives in its batches or other pooling, of its controls on phrases of scene graphs
-(which have only its options), of FILIP, SigLIP and a classifier of animals; free of torch.
+"""The specs of CLIP, of CLIP with negatives in its batches or other pooling, of its controls on phrases of scene graphs (which
+have only its options), of FILIP, SigLIP and a classifier of animals; free of torch.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ SUM = ScorerSpec(
     title="CLIP, sum of phrases",
     source="a control for OC-CLIP: CLIP (Radford et al. 2021) on the graphs that OC-CLIP reads",
     about="one vector for an image, and the sum of those of the graph's phrases in place of the text's",
-    implementation="menagerie.models.networks.phrases:PhraseSumScorer",
+    implementation="menagerie.models.networks.late_interaction:PhraseSumScorer",
     config=CLIP.config,
     scratch=CLIP.scratch,
     pretrained=CLIP.pretrained,
@@ -87,7 +87,7 @@ INTERACTION = ScorerSpec(
     title="Late interaction of phrases",
     source="a control for OC-CLIP: FILIP's similarity (Yao et al. 2022) on the graphs that OC-CLIP reads",
     about="a vector for each phrase of the graph and each patch; the score is the mean of each phrase's best cosine",
-    implementation="menagerie.models.networks.phrases:PhraseInteractionScorer",
+    implementation="menagerie.models.networks.late_interaction:PhraseInteractionScorer",
     config=CLIP.config,
     scratch=CLIP.scratch,
     pretrained=CLIP.pretrained,
@@ -115,7 +115,7 @@ FILIP = ScorerSpec(
     title="FILIP",
     source="Yao et al. 2022, FILIP: Fine-grained interactive language-image pre-training",
     about="a vector for each word and each patch; the score is the mean of each one's best cosine with the other side",
-    implementation="menagerie.models.networks.filip:FILIPScorer",
+    implementation="menagerie.models.networks.late_interaction:FILIPScorer",
     config=FILIPConfig,
     # Our captions say nothing of most patches.
     small={"symmetric": False},

@@ -20,8 +20,8 @@ class TowerConfig:
     resolution: int = 64
     """Side of the square images, in pixels."""
     tokenizer: str = ""
-    """closed (the words of the data), open_clip (byte pairs), or hf:NAME (Hugging Face's, a name or a folder);
-    empty takes the closed vocabulary for small towers, and for an open_clip architecture the one that belongs to it."""
+    """closed (the words of the data) or open_clip (byte pairs); empty takes the closed vocabulary for small towers, and
+    for an open_clip architecture the one that belongs to it."""
     load: bool = True
     """Whether to load pretrained weights; false if a checkpoint has the weights. Other properties of the weights, such
     as pixel statistics, still apply."""

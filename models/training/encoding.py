@@ -17,8 +17,7 @@ from menagerie.models.ranks import Ranks, ranks_of_step, sharing_texts
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, concatenate, leaves, map_tensors
-from menagerie.models.training.augment import augment
-from menagerie.models.training.feed import Batch
+from menagerie.models.training.feed import Batch, augment
 
 
 def encode_batch(

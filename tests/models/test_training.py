@@ -20,9 +20,8 @@ from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Diverged
 from menagerie.models.texts import leaves
 from menagerie.models.towers.tokenizers import text_space
-from menagerie.models.training.augment import augment, draw_variation, sampling_grid
 from menagerie.models.training.encoding import batch_loss
-from menagerie.models.training.feed import Feed
+from menagerie.models.training.feed import Feed, augment, draw_variation, sampling_grid
 from menagerie.models.training.loop import build_optimizer, rate_factor, set_rates, train_scorer
 from menagerie.models.training.sampling import by_shares
 from menagerie.models.training.state import History, StateFile, copy_state, read_state, save_state
