@@ -1,5 +1,5 @@
-"""The specs of CLIP, of CLIP with negatives in its batches or other pooling, of its controls on phrases of scene graphs (which
-have only its options), of FILIP, SigLIP and a classifier of animals; free of torch.
+"""The specs of CLIP, of CLIP with negatives in its batches or other pooling, of its controls on phrases of scene graphs
+(which have only its options), of FILIP, SigLIP and a classifier of animals; free of torch.
 """
 
 from dataclasses import dataclass

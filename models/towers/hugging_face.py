@@ -159,8 +159,8 @@ def read_pictures(name: str, processor: Any, side: int) -> tuple[Framing, Statis
 
 
 def preparations_differ(processor: Any, framing: Framing, statistics: Statistics) -> float:
-    """By how much a smooth picture, as an image processor prepares it, differs from ours, on the scale of pixels from 0 to
-    1; NaN for another shape."""
+    """By how much a smooth picture, as an image processor prepares it, differs from ours, on the scale of pixels from 0
+    to 1; NaN for another shape."""
     side, noise = framing.resolution, np.random.default_rng(0).integers(0, 256, (6, 4, 3), np.uint8)
     picture = Image.fromarray(noise).resize((2 * side, 3 * side), Image.Resampling.BICUBIC)
     theirs = processor(picture, return_tensors="pt")["pixel_values"]

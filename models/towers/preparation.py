@@ -133,7 +133,7 @@ def weights_and_tag(towers: TowerConfig) -> tuple[str, str]:
 
 def text_towers(towers: TowerConfig) -> TowerConfig:
     """The architecture and weights from which a pair of towers takes its text tower."""
-    weights = paired.weights_of(towers.pretrained).text
+    weights = paired.weights_of(towers.pretrained)[0]
     return replace(towers, architecture=paired.TEXTS_OF[towers.architecture], pretrained=weights)
 
 

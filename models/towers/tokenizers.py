@@ -7,7 +7,7 @@ on rows that never occur.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Int64
@@ -22,21 +22,6 @@ from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 CONTEXT_STEP, LONGEST_CONTEXT = 4, 77
 # Tokens of a text are counted up to this number.
 MEASURED = 512
-
-
-@runtime_checkable
-class Tokenizer(Protocol):
-    """The interface of a tokenizer. It must be plain data, because it is sent to the processes that prepare batches."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of distinct ids."""
-
-    def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded to `context`. For small towers padding is 0, and the end token has the largest id."""
-
-    def length(self, text: str) -> int:
-        """The number of tokens in a text, with its start and end."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +90,10 @@ class OpenCLIPTokenizer:
         while ids[-2:-1] == ids[-1:]:  # some pad with another id than 0
             ids.pop()
         return len(ids) - (ids[-1] == 0)
+
+
+# Tokenizers are plain data, because they are sent to the processes that prepare batches.
+Tokenizer = WordTokenizer | OpenCLIPTokenizer
 
 
 @cache

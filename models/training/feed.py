@@ -46,22 +46,8 @@ def draw_variation(n: int, generator: torch.Generator) -> Variation:
 
 def augment(pixels: Float[Tensor, "n 3 h w"], variation: Variation) -> Float[Tensor, "n 3 h w"]:
     """Apply the drawn zoom, shift and contrast to the images."""
-    grid = sampling_grid(variation.affine, *pixels.shape[2:])
+    grid = F.affine_grid(variation.affine, list(pixels.shape), align_corners=False)
     return variation.gain * F.grid_sample(pixels, grid, padding_mode="reflection", align_corners=False)
-
-
-def sampling_grid(affine: Float[Tensor, "n 2 3"], height: int, width: int) -> Float[Tensor, "n h w 2"]:
-    """Return the same bits as `F.affine_grid` (align_corners=False) for a zoom and a shift, computed by row and column
-    instead of by a matrix product for every pixel."""
-    grid = affine.new_empty(len(affine), height, width, 2)
-    grid[..., 0] = (affine[:, 0, :1] * centres(width, affine) + affine[:, 0, 2:])[:, None, :]
-    grid[..., 1] = (affine[:, 1, 1:2] * centres(height, affine) + affine[:, 1, 2:])[:, :, None]
-    return grid
-
-
-def centres(side: int, like: Tensor) -> Float[Tensor, " side"]:
-    """The centres of a side's pixels, on a scale from -1 to 1."""
-    return torch.linspace(-1, 1, side, dtype=like.dtype, device=like.device) * (side - 1) / side
 
 
 class Batch(NamedTuple):

@@ -281,7 +281,7 @@ def begin(study, folder):
         ({"pretrained": "openai", "recipe": replace(PLAIN.recipe, warmup=9)}, "--warmup is replaced"),
         ({"split": (Path("none.h5"),)}, "--split names the scenes for --mix, which is 0"),
         ({"starts": ("other-model",)}, "it has no clip, only oc-clip; leave clip out of --models"),
-        ({"starts": ("other-towers",)}, "architecture is micro there and nano here"),
+        ({"starts": ("other-towers",)}, "architecture is 'micro' there and 'nano' here"),
         ({"starts": ("same",), "pretrained": "openai"}, "are both weights to start with"),
         ({"models": ("negclip",)}, "trains with false captions, which photographs don't have"),
         ({"recipe": Recipe(single_object_phase=0.5)}, "are for rendered scenes alone"),
