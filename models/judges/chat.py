@@ -16,8 +16,7 @@ from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, Rejec
 from menagerie.generators.parsers.parallel_requests import ParallelRequests
 from menagerie.generators.parsers.reply import END, log_probability, read_reply
 from menagerie.models.judges.judge import Picture
-from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.judges.questions import YES_NO, Alternatives, Answer, Question
+from menagerie.models.judges.questions import YES_NO, Alternatives, Answer, JudgeOptions, Question
 
 TOP = 20  # alternatives of a token: the most that servers give; some give 5
 HINTS = (

@@ -11,8 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.progress import silence_loggers
 from menagerie.envs.core.reading import read_json
-from menagerie.models.judges.options import FormName, JudgeOptions
-from menagerie.models.judges.questions import VERSION
+from menagerie.models.judges.questions import VERSION, FormName, JudgeOptions
 from menagerie.models.library.sources import HuggingFace, ScorerSource
 from menagerie.models.towers.hugging_face import MASKED
 from menagerie.models.towers.weight_file import check_no_adapter

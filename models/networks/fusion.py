@@ -43,7 +43,7 @@ from menagerie.models.networks.pairs import (
 )
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.scorer import Scorer, Sharing
-from menagerie.models.scorers.fusion import FusionConfig
+from menagerie.models.scorers.captioners import FusionConfig
 from menagerie.models.texts import map_tensors
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig

@@ -143,7 +143,7 @@ CLASSIFIER = ScorerSpec(
     "compositional generalization of CLIP",
     about="CLIP's image tower and a vector for each animal in place of texts; of a caption it reads only which animals "
     "it names",
-    implementation="menagerie.models.networks.classifier:ClassifierScorer",
+    implementation="menagerie.models.networks.clip:ClassifierScorer",
     config=ClassifierConfig,
     scratch=CLIP.scratch,
     pretrained=CLIP.pretrained,

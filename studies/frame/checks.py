@@ -150,7 +150,7 @@ def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
     """
     from menagerie.models.contract import attempt, build_for_contract, check_contract
     from menagerie.models.towers.config import SMALL_TOWERS
-    from menagerie.models.training.together import check_together
+    from menagerie.models.training.encoding import check_together
 
     negatives = bool(negatives_of(cell.recipe, cell.negatives).texts)
     scratch, options = replace(cell.towers, pretrained=""), dict(cell.options)
