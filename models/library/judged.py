@@ -63,12 +63,10 @@ class JudgeSource(ScorerSource):
     def respondent(self, device: str) -> "Respondent":
         """Return the model that answers, without loading or sending anything. Raises for an address that is none, and
         for a key that isn't there."""
+        from menagerie.models.judges.respondents import ChatModel, HuggingFaceModel
+
         if self.on_server:
-            from menagerie.models.judges.chat import ChatModel
-
             return ChatModel(self.place, self.model, self.options)
-        from menagerie.models.judges.hugging_face import HuggingFaceModel
-
         return HuggingFaceModel(self.model, self.place, HuggingFace(self.name, self.place).identity(), device)
 
     def identity(self) -> str:

@@ -183,12 +183,10 @@ class LikelihoodScorer(Scorer):
         return max(1, min(PAIRS, MOST_LOGITS // max(1, texts.states.shape[1] * self.head.out_features)))
 
     def similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, "n m"]:
-        """The score of every image with every text."""
         n, m = len(images.keys), len(texts.states)
         return all_pairs(self.score, images, texts, n, m, self.pairs_at_once(texts))
 
     def pair_similarity(self, images: KeysValues, texts: WordEmbedding) -> Float[Tensor, " n"]:
-        """The score of image i with text i."""
         return self.score(images, map_tensors(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def caption_loss(
@@ -336,13 +334,11 @@ class CoCaScorer(LikelihoodScorer):
         return WordEmbedding(tokens, states, states.new_zeros(len(states)))
 
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
-        """The score of every image with every text."""
         if self.pairs_only:
             return super().similarity(images.seen, texts.words)
         return images.vectors @ texts.vectors.T
 
     def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
-        """The score of image i with text i."""
         if self.pairs_only:
             return super().pair_similarity(images.seen, texts.words)
         return (images.vectors * texts.vectors).sum(-1)

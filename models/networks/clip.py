@@ -97,7 +97,6 @@ class CLIPScorer(Scorer):
         return F.normalize(self.towers.text.pool(texts), dim=-1)
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-        """The cosine of every image with every text."""
         return images @ texts.T
 
 
@@ -110,11 +109,9 @@ class EmbeddedScorer(CLIPScorer):
         return embedding if isinstance(embedding, Tensor) else embedding.vectors
 
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
-        """The cosine of every image with every text."""
         return self.vectors_of(images) @ self.vectors_of(texts).T
 
     def pair_similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
-        """The cosine of image i with text i."""
         return (self.vectors_of(images) * self.vectors_of(texts)).sum(-1)
 
 

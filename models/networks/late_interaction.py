@@ -93,11 +93,9 @@ class FILIPScorer(CLIPScorer):
         return self.config.tokens == "pooled"
 
     def similarity(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, "n m"]:
-        """The score of every image with every text."""
         return self.score(self.sides(images, texts))
 
     def pair_similarity(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, " n"]:
-        """The score of image i with text i."""
         return self.score(best_matches(images @ texts.vectors.transpose(1, 2), texts.present))
 
     def sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:

@@ -14,12 +14,11 @@ from PIL import Image
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import silence_loggers
 from menagerie.generators.sources.image_files import square
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.preparation import Framing, PixelScale, Statistics
 from menagerie.models.towers.towers import ImageTower, TextTower, Towers
-from menagerie.models.towers.weight_file import check_loaded, without_advice
+from menagerie.models.towers.weight_file import check_loaded, loading_from_transformers
 
 # Model types with one vector an image and one a text. SigLIP attends to padding, CLIP masks it.
 MASKED = {"clip": True, "siglip": False}
@@ -95,26 +94,16 @@ def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
     return Towers(model, images, texts, None, context, statistics, framing, name), reader
 
 
-@silence_loggers()
 def load_parts(name: str) -> tuple[nn.Module, Any, Any]:
-    """Load model, tokenizer and image processor from a folder or a name on the hub; no code found
-    there is run."""
-    try:
-        from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
-    except ImportError as error:
-        raise UserError(f"{name} needs transformers: pip install 'binding-menagerie[huggingface]'") from error
-    try:
-        kind = AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
+    """Load model, tokenizer and image processor from a folder or a name on the hub; no code found there is run."""
+    with loading_from_transformers(name) as library:
+        kind = library.AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
         if kind not in MASKED:
             raise UserError(f"{name} is a {kind!r} of Hugging Face; this reads {' and '.join(MASKED)}")
-        model, read = AutoModel.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
+        model, read = library.AutoModel.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
         check_loaded(name, read["missing_keys"], read["unexpected_keys"])
-        loaders = (AutoTokenizer, AutoImageProcessor)
+        loaders = (library.AutoTokenizer, library.AutoImageProcessor)
         tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
-    except UserError:
-        raise
-    except Exception as error:  # a missing file, another version, no network: each raises its own type
-        raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
     return model.float(), tokenizer, pictures
 
 

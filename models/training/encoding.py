@@ -32,27 +32,27 @@ def encode_batch(
 
     If several processes take the step together, each encodes its share. The embedding of texts is then that of all
     texts, and if `scorer.sharing.images` is "gathered", that of images is of all images too."""
+
+    def in_float32(part: Tensor) -> Tensor:
+        return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
+
     low, ranks = recipe.precision == "bf16", ranks_of_step()
     by_rows = ranks is not None and scorer.sharing.texts == "rows"
     if by_rows:
-        total = rows_in(texts)
+        total = len(next(leaves(texts)))
         texts = map_tensors(texts, ranks.own_rows)
+        own = len(next(leaves(texts)))
     with (
         torch.autocast(scorer.device.type, torch.bfloat16) if low else nullcontext(),
         sharing_texts() if ranks and not by_rows else nullcontext(),
     ):
         embeddings = encode_in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
-    images, embedding = (map_tensors(embedding, to_float32) for embedding in embeddings) if low else embeddings
+    images, embedding = (map_tensors(embedding, in_float32) for embedding in embeddings) if low else embeddings
     if by_rows:
-        embedding = gather_embedding(ranks, embedding, rows_in(texts), total)
+        embedding = gather_embedding(ranks, embedding, own, total)
     if ranks and scorer.sharing.images == "gathered":
         images = gather_embedding(ranks, images, len(pixels), len(pixels) * ranks.share.count)
     return images, embedding
-
-
-def rows_in(embedding: Tensors) -> int:
-    """Number of rows of an embedding's tensors."""
-    return len(next(leaves(embedding)))
 
 
 def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> Tensors:
@@ -63,11 +63,6 @@ def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> 
             f"processes can't share a scorer's embeddings that lack a row for each of {own} images or texts"
         )
     return map_tensors(embedding, lambda part: ranks.gather_rows(part, total))
-
-
-def to_float32(part: Tensor) -> Tensor:
-    """Convert a tensor of half precision to float32; others are returned unchanged."""
-    return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
 
 
 def encode_in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Tensors:
