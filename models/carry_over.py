@@ -65,9 +65,7 @@ def check_carry_over(folder: Path, model: str, towers: TowerConfig, options: dic
     wanted = {**asdict(replace(towers_to_record(towers), load=False)), **weight_options(model, options)}
     there = {**asdict(towers_to_record(config.towers)), **weight_options(model, config.options)}
     if others := [name for name in wanted if wanted[name] != there.get(name)]:
-        listed = ", ".join(
-            f"{name} is {quote_empty(there.get(name))} there and {quote_empty(wanted[name])} here" for name in others
-        )
+        listed = ", ".join(f"{name} is {there.get(name)!r} there and {wanted[name]!r} here" for name in others)
         raise UserError(f"the weights in {folder} can't be carried over: {listed}; give the same, or leave out --from")
     return config
 
@@ -77,11 +75,6 @@ def weight_options(model: str, options: dict[str, Any]) -> dict[str, Any]:
     spec = spec_of(model)
     every = asdict(spec.make_config(options))
     return {f"{spec.name}.{name}": value for name, value in every.items() if name not in spec.scored}
-
-
-def quote_empty(value: object) -> str:
-    """Return an option's value as text for messages, the empty string in quotes."""
-    return repr(value) if value == "" else str(value)
 
 
 def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
@@ -105,21 +98,13 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
             fresh.copy_(weights[name])
         else:
             raise UserError(
-                f"the weights in {folder} can't be carried over: {name} of {model!r} depends on "
-                f"{what_differs(weights[name], config.texts, scorer.texts)}; leave this model out of --from"
+                f"the weights in {folder} can't be carried over: {name} of {model!r} depends on the words of texts or "
+                "the length of the longest, which differ here; leave this model out of --from"
             )
     known = set(config.texts.words)
     new = tuple(word for word in scorer.texts.words if word not in known)
     positions = config.texts.context
     return Carried(len(config.texts.words), new, positions, scorer.texts.context - positions)
-
-
-def what_differs(weight: Tensor, before: TextSpace, now: TextSpace) -> str:
-    """Say what a weight's shape depends on: the number of words if it has a row for each, otherwise the length of the
-    longest text."""
-    if before.words and len(weight) == len(before.words) + 2:
-        return f"the words of texts, of which there are {len(before.words)} there and {len(now.words)} here"
-    return f"the longest text, which has {before.context} tokens there and {now.context} here"
 
 
 def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:

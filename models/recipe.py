@@ -51,7 +51,7 @@ class Recipe:
     single_object_phase: Annotated[float, SHARE] = 0.0
     """Share of the steps, at the start, that show single-object scenes only."""
     augment: bool = True
-    """Zoom, shift and lighten training images at random (see `menagerie.models.training.augment`)."""
+    """Zoom, shift and lighten training images at random (see `menagerie.models.training.feed`)."""
     mask_false_negatives: bool = True
     """Don't use as an image's negatives texts that are true of it too (see
     `menagerie.models.objectives.contrastive_loss`). Works only on data whose captions describe scenes completely."""

@@ -19,17 +19,12 @@ FOLDER = Path(__file__).parent / "scorers"
 @cache
 def specs() -> dict[str, ScorerSpec]:
     """The specs of all registered scorers, sorted by name: the `SPECS` of every file in `models/scorers/`."""
-    file_of: dict[str, Path] = {}
-    by_name: dict[str, ScorerSpec] = {}
-    for file in sorted(FOLDER.glob("[!_.]*.py")):
-        listed = load_constant(f"menagerie.models.scorers.{file.stem}", "SPECS")
-        if not isinstance(listed, tuple) or not all(isinstance(spec, ScorerSpec) for spec in listed):
-            raise UserError(f"{file}: SPECS must be a tuple of ScorerSpec")
-        for spec in listed:
-            if spec.name in by_name:
-                raise UserError(f"{file_of[spec.name]} and {file} both have a scorer {spec.name!r}; rename one")
-            by_name[spec.name], file_of[spec.name] = spec, file
-    return dict(sorted(by_name.items()))
+    files = sorted(FOLDER.glob("[!_.]*.py"))
+    every = [spec for file in files for spec in load_constant(f"menagerie.models.scorers.{file.stem}", "SPECS")]
+    by_name = {spec.name: spec for spec in sorted(every, key=lambda spec: spec.name)}
+    if len(by_name) < len(every):
+        raise UserError(f"two scorers in {FOLDER} have one name; rename one")
+    return by_name
 
 
 def check_scorer(name: str) -> str:

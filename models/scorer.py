@@ -14,7 +14,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.texts import Embedding, Tensors, TextReader, Texts, find_cut_texts, map_tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.pixels import PixelScale
+from menagerie.models.towers.preparation import PixelScale
 from menagerie.models.towers.towers import Towers
 
 # CLIP limits its inverse temperature to 100 (Radford et al. 2021, section 2.5).

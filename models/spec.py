@@ -12,9 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import build_dataclass
 from menagerie.models.recipe import Recipe
 
-READS = ("captions", "graphs")
-NEGATIVES = ("captions", "images")
-LOCAL_LOSS = {"local_weight", "local_negatives"}
+KINDS = {"captions", "graphs", "images"}  # of what scorers read, and of negatives
 
 
 @dataclass(frozen=True)
@@ -88,25 +86,12 @@ class ScorerSpec:
     def __post_init__(self) -> None:
         check_config_class(self.name, self.config)
         options, shared = ({item.name for item in fields(kind)} for kind in (self.config, Recipe))
-        for names, known, what in (
-            (self.small, options, "small"),
-            (self.smoke, options, "smoke"),
-            (self.space, options, "space"),
-            (self.local_loss, options, "local_loss"),
-            (self.scored, options, "scored"),
-            (self.scratch, shared, "scratch"),
-            (self.pretrained, shared, "pretrained"),
-            (self.reads, set(READS), "reads"),
-            (self.negatives, set(NEGATIVES), "negatives"),
-        ):
-            if strange := sorted(set(names) - known):
-                raise UserError(
-                    f"the spec of {self.name!r}: {what} has no {strange[0]!r}; known: {', '.join(sorted(known))}"
-                )
+        named = {*self.small, *self.smoke, *self.space, *self.local_loss, *self.scored}
+        recipes, kinds = {*self.scratch, *self.pretrained}, {*self.reads, *self.negatives}
+        if strange := [*(named - options), *(recipes - shared), *(kinds - KINDS)]:
+            raise UserError(f"the spec of {self.name!r} names {strange[0]!r}, which is no such option or kind")
         if self.negatives and not self.takes_negatives:
             raise UserError(f"the spec of {self.name!r} asks for negatives that its loss doesn't take")
-        if self.local_loss and (missing := LOCAL_LOSS - set(self.local_loss)):
-            raise UserError(f"the spec of {self.name!r}: local_loss needs {' and '.join(sorted(missing))}")
 
     def make_config(self, options: Mapping[str, Any]) -> Any:
         """Build the config with these options; lists, as JSON has them, become tuples."""

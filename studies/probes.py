@@ -35,7 +35,7 @@ from menagerie.envs.core.validation import SHARE, SIDE, Range, Several
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import JudgeOptions
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main

@@ -64,13 +64,6 @@ def check_finite_scores(scorer: Scorer, scores: Iterable[np.ndarray]) -> None:
         raise Diverged(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
 
 
-class Pair(NamedTuple):
-    """An image of a benchmark, with a text."""
-
-    image: int
-    text: Caption
-
-
 def score_items(
     scorer: Scorer | Judge, benchmark: Benchmark, items: Sequence[Item] | None = None, encode: Encode | None = None
 ) -> list[Scores]:
@@ -86,14 +79,14 @@ def score_items(
     for item in items:
         for image in item.images:
             texts_of.setdefault(image, {}).update(dict.fromkeys(item.texts))
-    known: dict[Pair, float] = {}
+    known: dict[tuple[int, Caption], float] = {}
     blocks = list(benchmark.blocks(list(texts_of), BLOCK))
     embeddings = encode(blocks) if encode else encode_blocks(scorer, benchmark.images, blocks)
     with evaluation_mode(scorer):
         read = text_embeddings(scorer, list(dict.fromkeys(text for item in items for text in item.texts)))
         for block, embedding in zip(blocks, embeddings, strict=True):
             known.update(score_block(scorer, read, embedding, {image: list(texts_of[image]) for image in block}))
-    scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
+    scores = [np.array([[known[i, text] for text in item.texts] for i in item.images]) for item in items]
     check_finite_scores(scorer, scores)
     return scores
 
@@ -124,7 +117,7 @@ def encode_texts(scorer: Scorer, texts: Sequence[Caption]) -> Tensors:
 
 def score_block(
     scorer: Scorer, read: Read, embedding: Tensors, wanted: dict[int, list[Caption]]
-) -> Iterator[tuple[Pair, float]]:
+) -> Iterator[tuple[tuple[int, Caption], float]]:
     """Yield the scores of a block of images with all their texts: first all first texts, then all second ones, and so
     on.
 
@@ -133,7 +126,7 @@ def score_block(
     for k in range(max(map(len, wanted.values()))):
         row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]
         scores = scorer.pair_similarity(embedding, read(row))
-        yield from zip(map(Pair, wanted, row), scores.float().cpu().tolist(), strict=True)
+        yield from zip(zip(wanted, row, strict=True), scores.float().cpu().tolist(), strict=True)
 
 
 class Columns(NamedTuple):

@@ -11,8 +11,7 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY, Benchmark, Item, Scores
 from menagerie.models.judges import questions as ask
-from menagerie.models.judges.options import FormName, JudgeOptions
-from menagerie.models.judges.questions import Question, Verdict
+from menagerie.models.judges.questions import FormName, JudgeOptions, Question, Verdict
 
 MOST_COMPARED = 8  # texts of an item, whose pairs are all asked for
 

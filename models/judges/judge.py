@@ -21,8 +21,7 @@ from menagerie.envs.core.reading import check_shape
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.models.judges.forms import Comparison, QuestionForm
-from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.judges.questions import VERSION, Answer, Question, Verdict, read_verdict
+from menagerie.models.judges.questions import VERSION, Answer, JudgeOptions, Question, Verdict, read_verdict
 
 NAME = 60  # characters of a model's name in its folder's
 

@@ -11,8 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.progress import silence_loggers
 from menagerie.envs.core.reading import read_json
-from menagerie.models.judges.options import FormName, JudgeOptions
-from menagerie.models.judges.questions import VERSION
+from menagerie.models.judges.questions import VERSION, FormName, JudgeOptions
 from menagerie.models.library.sources import HuggingFace, ScorerSource
 from menagerie.models.towers.hugging_face import MASKED
 from menagerie.models.towers.weight_file import check_no_adapter
@@ -64,12 +63,10 @@ class JudgeSource(ScorerSource):
     def respondent(self, device: str) -> "Respondent":
         """Return the model that answers, without loading or sending anything. Raises for an address that is none, and
         for a key that isn't there."""
+        from menagerie.models.judges.respondents import ChatModel, HuggingFaceModel
+
         if self.on_server:
-            from menagerie.models.judges.chat import ChatModel
-
             return ChatModel(self.place, self.model, self.options)
-        from menagerie.models.judges.hugging_face import HuggingFaceModel
-
         return HuggingFaceModel(self.model, self.place, HuggingFace(self.name, self.place).identity(), device)
 
     def identity(self) -> str:

@@ -1,7 +1,8 @@
 """A scorer for notebooks: takes plain images and captions, gives scores and embeddings."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from menagerie.models.library.pictures import frame_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.features import Features, concatenate_features
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 
 BLOCK = 32  # images or captions encoded at once
 NO_GRAPH = SceneGraph(())
@@ -70,7 +71,8 @@ class LoadedScorer:
         """The score of image i with caption i."""
         pixels, blocks = self._pair_blocks(images, captions, graphs)
         with torch.no_grad():
-            pairs = zip(map(self._image_embedding, pixels), map(self._text_embedding, blocks), strict=True)
+            embeddings = map(partial(encode_pixels, self.scorer), pixels), map(self._text_embedding, blocks)
+            pairs = zip(*embeddings, strict=True)
             return torch.cat([self.scorer.pair_similarity(*pair).float().cpu() for pair in pairs])
 
     def embed(
@@ -143,11 +145,8 @@ class LoadedScorer:
             raise UserError(f"{type(self.scorer).__name__} has no single vector for each {what}: {how}; use score")
         return torch.cat([vector.detach().float().cpu() for vector in vectors])
 
-    def _image_embeddings(self, images: Any) -> "map[Tensors]":
-        return map(self._image_embedding, frame_images(images, self.framing).split(BLOCK))
-
-    def _image_embedding(self, pixels: Tensor) -> Tensors:
-        return encode_pixels(self.scorer, pixels)
+    def _image_embeddings(self, images: Any) -> Iterator[Tensors]:
+        return (encode_pixels(self.scorer, pixels) for pixels in frame_images(images, self.framing).split(BLOCK))
 
     @torch.no_grad()
     def _text_embedding(self, block: Texts) -> Tensors:

@@ -19,7 +19,7 @@ from menagerie.generators.sources.image_files import square
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import Split
 from menagerie.models.scorer import Scorer
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 
 FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w), one or several"
 

@@ -67,9 +67,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from menagerie.models.networks.captioners import shift_right, token_mask
 from menagerie.models.networks.clip import CaptionReader, CLIPScorer, EmbeddedScorer, SigLIPScorer
 from menagerie.models.networks.graph_batch import number_distinct
-from menagerie.models.networks.likelihoods import shift_right, token_mask
 from menagerie.models.networks.own_negatives import ImageEmbedding, PatchScorer
 from menagerie.models.networks.pairs import TokenBatch, TokenReader, slice_rows
 from menagerie.models.objectives import Targets, contrastive_loss, cross_entropy, sigmoid_loss, target_shares

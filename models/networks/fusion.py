@@ -43,7 +43,7 @@ from menagerie.models.networks.pairs import (
 )
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.scorer import Scorer, Sharing
-from menagerie.models.scorers.fusion import FusionConfig
+from menagerie.models.scorers.captioners import FusionConfig
 from menagerie.models.texts import map_tensors
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -114,11 +114,9 @@ class FusionScorer(Scorer):
         return self.head(final_norm(self.towers.text, last))[..., 0]
 
     def similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, "n m"]:
-        """The score of every image with every text."""
         return all_pairs(self.score, images.seen, texts, len(images.seen.keys), len(texts.words))
 
     def pair_similarity(self, images: ImageEmbedding, texts: TextEmbedding) -> Float[Tensor, " n"]:
-        """The score of image i with text i."""
         return self.score(images.seen, map_tensors(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def loss(self, images: ImageEmbedding, texts: TextEmbedding, targets: Targets) -> Float[Tensor, ""]:

@@ -72,11 +72,9 @@ class LABCLIPScorer(Scorer):
         return F.normalize(self.base.encode_texts(texts) @ self.map.T, dim=-1)
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-        """The cosine of every image with every text."""
         return images @ texts.T
 
     def pair_similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-        """The cosine of image i with text i."""
         return (images * texts).sum(-1)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:

@@ -1,12 +1,13 @@
-"""The specs of scorers by likelihood: the captioner and CoCa; free of torch."""
+"""The specs of scorers that read image and text together: the captioner and CoCa, by likelihood, and early fusion; free
+of torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from menagerie.envs.core.validation import POSITIVE, SHARE, Range
+from menagerie.envs.core.validation import COUNT, POSITIVE, SHARE
 from menagerie.envs.core.validation import Range as Limits
 from menagerie.models.scorers.read_outs import PRETRAINED
-from menagerie.models.spec import ScorerSpec
+from menagerie.models.spec import Range, ScorerSpec
 
 SCORED = ("alpha", "prior", "per_token")
 
@@ -19,7 +20,7 @@ class LikelihoodConfig:
     """Image tokens that words see: all patches, or CLS alone."""
     null_share: Annotated[float, SHARE] = 0.1
     """Share of training captions that are read without their image, for the prior "null"."""
-    alpha: Annotated[float, Range(0.0, 10.0)] = 0.0
+    alpha: Annotated[float, Limits(0.0, 10.0)] = 0.0
     """Weight of the prior in scores: log P(text | image) - alpha log P(text). Doesn't change training."""
     prior: Literal["images", "noise", "null"] = "images"
     """How P(text) is computed: as the mean over 32 training images (images) or 8 images of noise (noise), or by reading
@@ -45,7 +46,7 @@ class CaptionerConfig(LikelihoodConfig):
 # CapPa (configs/proj/cappa/pretrain.py of google-research/big_vision): Adafactor's rate and decay, which is subtracted
 # at each step at the peak rate; torch's AdamW multiplies decay by the rate, so here it is 1e-4 / 1e-3. Its 10 000 steps
 # of warm-up would be longer than our runs. Adafactor's second beta rises to 0.999.
-SCRATCH = {"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.999)}
+CAPPA = {"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.999)}
 CAPTIONER = ScorerSpec(
     name="captioner",
     title="Captioner",
@@ -54,7 +55,7 @@ CAPTIONER = ScorerSpec(
     implementation="menagerie.models.networks.captioners:CaptionerScorer",
     config=CaptionerConfig,
     smoke={"parallel": 0.5, "alpha": 1.0, "prior": "null"},
-    scratch=SCRATCH,
+    scratch=CAPPA,
     pretrained=PRETRAINED,  # no paper trains such a decoder on CLIP's pretrained towers
     space={"parallel": (0.0, 0.75)},
     takes_negatives=False,
@@ -97,4 +98,43 @@ COCA = ScorerSpec(
     control=True,
 )
 
-SPECS = (CAPTIONER, COCA)
+
+@dataclass(frozen=True)
+class FusionConfig:
+    """Options of the scorer with early fusion; defaults are ALBEF's, as far as it has them."""
+
+    fusion: Literal["early", "prefix"] = "early"
+    """How words see the image: by cross-attention in each text block (early), or as tokens before the words (prefix, as
+    in ViLT)."""
+    tokens: Literal["patches", "pooled"] = "patches"
+    """Image tokens that words see: all patches, or CLS alone."""
+    objective: Literal["matching", "infonce"] = "matching"
+    """Loss over the scores of pairs: is each pair true or false (matching), or which one is true among its negatives
+    (infonce)."""
+    negatives: Annotated[int, COUNT] = 1
+    """Wrong texts for each image, and wrong images for each text, in a step; 0 takes all of the batch, at the price of
+    reading every image with every text."""
+    hard: bool = True
+    """Draw similar wrong pairs more often: similar by vectors that CLIP's loss trains beside the scores. If false, all
+    wrong pairs are equally likely, and there are no vectors."""
+    logit_scale: float = 1 / 0.07
+    """Initial inverse temperature of the vectors by which hard pairs are drawn."""
+
+
+# ALBEF's (configs/Pretrain.yaml and Pretrain.py of salesforce/ALBEF), with torch's own betas.
+ALBEF = {"learning_rate": 1e-4, "weight_decay": 0.02, "warmup": 2000, "betas": (0.9, 0.999)}
+FUSION = ScorerSpec(
+    name="fusion",
+    title="Early fusion",
+    source="Li et al. 2021, Align before fuse (ALBEF): image-text matching; BLIP (Li et al. 2022)",
+    about="text blocks attend to the image's patches; the score is the log-odds that text and image match",
+    implementation="menagerie.models.networks.fusion:FusionScorer",
+    config=FusionConfig,
+    smoke={"negatives": 3},
+    scratch=ALBEF,
+    pretrained=PRETRAINED,  # no paper trains such a tower on CLIP's pretrained towers
+    space={"negatives": Range(1, 15, log=True), "hard": (True, False)},
+    control=True,
+)
+
+SPECS = (CAPTIONER, COCA, FUSION)

@@ -15,8 +15,7 @@ from menagerie.envs.core.progress import silence_loggers
 from menagerie.models.towers import paired
 from menagerie.models.towers.attention import with_fewer_copies
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig, file_and_tag
-from menagerie.models.towers.pixels import framing_of, statistics_of
-from menagerie.models.towers.preparation import preparation_of
+from menagerie.models.towers.preparation import framing_of, preparation_of, statistics_of
 from menagerie.models.towers.tokenizers import tokenizer_of
 from menagerie.models.towers.towers import ImageTower, TextTower, Towers
 from menagerie.models.towers.weight_file import check_weight_file, image_side, readable_weights, without_advice

@@ -20,8 +20,8 @@ class TowerConfig:
     resolution: int = 64
     """Side of the square images, in pixels."""
     tokenizer: str = ""
-    """closed (the words of the data), open_clip (byte pairs), or hf:NAME (Hugging Face's, a name or a folder);
-    empty takes the closed vocabulary for small towers, and for an open_clip architecture the one that belongs to it."""
+    """closed (the words of the data) or open_clip (byte pairs); empty takes the closed vocabulary for small towers, and
+    for an open_clip architecture the one that belongs to it."""
     load: bool = True
     """Whether to load pretrained weights; false if a checkpoint has the weights. Other properties of the weights, such
     as pixel statistics, still apply."""
@@ -43,10 +43,11 @@ def file_and_tag(pretrained: str) -> tuple[str, str]:
     return (given[1], given[2]) if given else (pretrained, "")
 
 
-def mini_tower(text: dict) -> dict:
-    """An open_clip configuration of the image tower "mini" and a given text tower."""
-    vision = {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8}
-    return {"embed_dim": 64, "vision_cfg": vision, "text_cfg": text}
+def small_tower(width: int, layers: int, head_width: int, text_layers: int, heads: int, text_width: int = 0) -> dict:
+    """Return the configuration of small towers; texts are as wide as images unless `text_width` says otherwise."""
+    vision = {"width": width, "layers": layers, "head_width": head_width, "patch_size": 8}
+    text = {"width": text_width or width, "layers": text_layers, "heads": heads}
+    return {"embed_dim": width, "vision_cfg": vision, "text_cfg": text}
 
 
 def row_tower(layers: int, **positions: str) -> dict:
@@ -60,30 +61,14 @@ def row_tower(layers: int, **positions: str) -> dict:
 # through a small convolutional stem, which trains far faster than one linear patch projection (Xiao et al. 2021, "Early
 # convolutions help transformers see better"). Add one by adding an entry.
 SMALL_TOWERS: dict[str, dict] = {
-    "nano": {
-        "embed_dim": 32,
-        "vision_cfg": {"width": 32, "layers": 1, "head_width": 16, "patch_size": 8},
-        "text_cfg": {"width": 32, "layers": 1, "heads": 2},
-    },
-    "micro": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "patch_size": 8},
-        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
-    },
-    "mini": mini_tower({"width": 64, "layers": 2, "heads": 2}),
-    "broad": {
-        "embed_dim": 96,
-        "vision_cfg": {"width": 96, "layers": 1, "head_width": 32, "patch_size": 8},
-        "text_cfg": {"width": 96, "layers": 1, "heads": 3},
-    },
-    "small": {
-        "embed_dim": 128,
-        "vision_cfg": {"width": 128, "layers": 4, "head_width": 32, "patch_size": 8},
-        "text_cfg": {"width": 128, "layers": 3, "heads": 4},
-    },
+    "nano": small_tower(32, 1, 16, 1, 2),
+    "micro": small_tower(64, 1, 32, 1, 2),
+    "mini": small_tower(64, 2, 32, 2, 2),
+    "broad": small_tower(96, 1, 32, 1, 3),
+    "small": small_tower(128, 4, 32, 3, 4),
     # "mini" with more of the text tower: is a text's vector its narrow place?
-    "deep-text": mini_tower({"width": 64, "layers": 6, "heads": 2}),
-    "wide-text": mini_tower({"width": 128, "layers": 2, "heads": 4}),
+    "deep-text": small_tower(64, 2, 32, 6, 2),
+    "wide-text": small_tower(64, 2, 32, 2, 4, text_width=128),
     "row": row_tower(1),
     "row-sinusoidal": row_tower(1, positions="sinusoidal"),
     "row-no-positions": row_tower(1, positions="none"),

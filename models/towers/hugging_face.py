@@ -1,35 +1,31 @@
 """CLIP and SigLIP of Hugging Face's transformers, from a folder or the hub, as towers.
 
-Each setting of their image processor is followed; a setting that can't be followed raises an error that names it.
+Settings of their image processor are followed; one that prepares a picture in another way raises an error.
 """
 
 import math
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from PIL import Image
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.progress import silence_loggers
+from menagerie.generators.sources.image_files import square
 from menagerie.models.texts import Tensors, Texts
-from menagerie.models.towers.pixels import Framing, Statistics
+from menagerie.models.towers.preparation import Framing, PixelScale, Statistics
 from menagerie.models.towers.towers import ImageTower, TextTower, Towers
-from menagerie.models.towers.weight_file import check_loaded, without_advice
+from menagerie.models.towers.weight_file import check_loaded, loading_from_transformers
 
 # Model types with one vector an image and one a text. SigLIP attends to padding, CLIP masks it.
 MASKED = {"clip": True, "siglip": False}
 GEMMA_WORDS = 256_000  # size of SigLIP2's vocabulary
 GEMMA = ("Gemma", "Siglip2")
-# Image processors with these steps: resize, crop, rescale, normalise. Later versions append Fast or Pil to the name.
-KIND = re.compile(r"(CLIP|Siglip|ViT)(ImageProcessor|FeatureExtractor)(Fast|Pil)?")
-# `do_convert_rgb` has no effect here: pictures are always converted to RGB; transformers raises for others without it.
-STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb")
 BYTE = 255
+MOST_APART = 0.02  # of the range of pixels, by which libraries may differ in resizing
 
 
 class TextInput(NamedTuple):
@@ -98,27 +94,17 @@ def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
     return Towers(model, images, texts, None, context, statistics, framing, name), reader
 
 
-@silence_loggers()
-def load_parts(name: str) -> tuple[nn.Module, Any, dict[str, Any]]:
-    """Load model, tokenizer and the settings of the image processor from a folder or a name on the hub; no code found
-    there is run."""
-    try:
-        from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
-    except ImportError as error:
-        raise UserError(f"{name} needs transformers: pip install 'binding-menagerie[huggingface]'") from error
-    try:
-        kind = AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
+def load_parts(name: str) -> tuple[nn.Module, Any, Any]:
+    """Load model, tokenizer and image processor from a folder or a name on the hub; no code found there is run."""
+    with loading_from_transformers(name) as library:
+        kind = library.AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
         if kind not in MASKED:
             raise UserError(f"{name} is a {kind!r} of Hugging Face; this reads {' and '.join(MASKED)}")
-        model, read = AutoModel.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
+        model, read = library.AutoModel.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
         check_loaded(name, read["missing_keys"], read["unexpected_keys"])
-        loaders = (AutoTokenizer, AutoImageProcessor)
+        loaders = (library.AutoTokenizer, library.AutoImageProcessor)
         tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
-    except UserError:
-        raise
-    except Exception as error:  # a missing file, another version, no network: each raises its own type
-        raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
-    return model.float(), tokenizer, pictures.to_dict()
+    return model.float(), tokenizer, pictures
 
 
 def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
@@ -134,58 +120,40 @@ def output_vectors(features: Tensors) -> Float[Tensor, "n d"]:
     return features if isinstance(features, Tensor) else features.pooler_output
 
 
-def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Framing, Statistics]:
-    """Return how the image processor of the model `name` prepares pictures; raise for a setting that can't be followed,
-    and if squares aren't `side` px wide.
+def read_pictures(name: str, processor: Any, side: int) -> tuple[Framing, Statistics]:
+    """How the image processor of the model `name` prepares pictures, as far as its settings say; raises unless a
+    picture that is prepared so is what the processor itself makes of it.
 
     The processor multiplies bytes by `rescale_factor`, then subtracts the mean and divides by the deviation; the result
     has these for pixels from 0 to 1.
     """
-    framing = processor_framing(name, settings)
-    if framing.resolution != side:
-        raise UserError(f"{name}: its image processor makes squares of {framing.resolution} px, its model reads {side}")
+    settings = processor.to_dict()
     factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
-    given = [0.0, 1.0]
+    given: list[Any] = [0.0, 1.0]
     if settings.get("do_normalize", True):
         given = [settings.get("image_mean"), settings.get("image_std")]
-    values = [list(each) if isinstance(each, list | tuple) else [each] * 3 for each in given]
-    for setting, numbers in zip(("rescale_factor", "image_mean", "image_std"), ([factor] * 3, *values), strict=True):
-        finite = len(numbers) == 3 and all(map(is_finite_number, numbers))
-        right = finite and (setting == "image_mean" or 0 not in numbers)
-        check_setting(name, setting, settings.get(setting), right, "that normalises nothing")
-    scale = 1.0 if factor == 1 / BYTE else factor * BYTE
-    return framing, Statistics(*(tuple(channel / scale for channel in each) for each in values))
-
-
-def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
-    """How an image processor crops and scales pictures; raises unless it makes a square in known steps."""
-    kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
-    known = KIND.fullmatch(str(kind)) is not None
-    check_setting(name, "image_processor_type", kind, known, "this reads those of CLIP, SigLIP and ViT")
-    for step, on in settings.items():
-        unknown = step.startswith("do_") and on and step not in STEPS
-        check_setting(name, step, on, not unknown, "this step isn't known here")
-    resized = settings.get("do_resize", True)
-    check_setting(name, "do_resize", resized, resized, "pictures are resized to what the model reads")
-    size, crop = dict(settings.get("size") or {}), dict(settings.get("crop_size") or {})
-    cropped, squashed = bool(settings.get("do_center_crop")), size.keys() == {"height", "width"}
-    sides = [*size.values(), *((crop.get("height"), crop.get("width")) if cropped else ())]
-    square = squashed or (cropped and size.keys() == {"shortest_edge"})
-    right = square and all(is_finite_number(side) and side == sides[0] == int(side) for side in sides)
-    setting = f"{size} and crop_size = {crop}" if cropped else f"{size} without a crop"
-    check_setting(name, "size", setting, right, "that gives no square in one step")
     filters = {each.value: each.name.lower() for each in Image.Resampling}
-    number = settings.get("resample", Image.Resampling.BICUBIC)
-    check_setting(name, "resample", number, number in filters, "that is no filter of Pillow's")
-    return Framing(int(sides[0]), squashed, filters[number])
+    try:
+        resample = filters[settings.get("resample", Image.Resampling.BICUBIC)]
+        framing = Framing(side, not settings.get("do_center_crop"), resample)
+        scale = 1.0 if factor == 1 / BYTE else factor * BYTE
+        values = [each if isinstance(each, list | tuple) else [each] * 3 for each in given]
+        statistics = Statistics(*(tuple(channel / scale for channel in each) for each in values))
+        apart = preparations_differ(processor, framing, statistics)
+    except Exception as error:  # settings may be anything, and so may what the processor says of them
+        raise UserError(f"{name}: its image processor's settings can't be followed ({error}): {settings}") from error
+    if not apart <= MOST_APART:
+        raise UserError(f"{name}: its image processor makes no squares of {side} px in a way known here: {settings}")
+    return framing, statistics
 
 
-def check_setting(name: str, field: str, value: object, right: object, why: str) -> None:
-    """Raise for a setting that can't be followed."""
-    if not right:
-        raise UserError(f"{name}: its image processor says {field} = {value!r}; {why}")
-
-
-def is_finite_number(value: object) -> bool:
-    """Whether a setting is a finite number; Python's JSON also has NaN."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def preparations_differ(processor: Any, framing: Framing, statistics: Statistics) -> float:
+    """By how much a smooth picture, as an image processor prepares it, differs from ours, on the scale of pixels from 0
+    to 1; NaN for another shape."""
+    side, noise = framing.resolution, np.random.default_rng(0).integers(0, 256, (6, 4, 3), np.uint8)
+    picture = Image.fromarray(noise).resize((2 * side, 3 * side), Image.Resampling.BICUBIC)
+    theirs = processor(picture, return_tensors="pt")["pixel_values"]
+    ours = PixelScale(statistics, framing)(torch.from_numpy(square(picture, *framing)).permute(2, 0, 1)[None])
+    if ours.shape != theirs.shape:
+        return math.nan
+    return ((ours - theirs).abs() * ours.new_tensor(statistics.deviation)[:, None, None]).max().item()

@@ -7,7 +7,6 @@ timm's tag or a file. Without +IMAGE timm's default weights are taken.
 
 import copy
 from pathlib import Path
-from typing import NamedTuple
 
 import open_clip
 import timm
@@ -26,19 +25,10 @@ SEPARATOR = "+"
 open_clip.add_model_config(FOLDER)
 
 
-class Weights(NamedTuple):
-    """The weights of both towers, as tags or files."""
-
-    text: str
-    """open_clip's tag, or a file, FILE or FILE@TAG."""
-    image: str
-    """timm's tag, or a file."""
-
-
-def weights_of(pretrained: str) -> Weights:
+def weights_of(pretrained: str) -> tuple[str, str]:
     """Split "TEXT+IMAGE" into the weights of the text tower and those of the image tower."""
     text, _, image = pretrained.partition(SEPARATOR)
-    return Weights(text, image or USUAL)
+    return text, image or USUAL
 
 
 def image_model(architecture: str) -> str:

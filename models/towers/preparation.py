@@ -1,18 +1,72 @@
-"""Finds how pictures must be prepared for pretrained weights, and which activation they need.
+"""How a tower's pictures become squares of floats, and how they must be prepared for pretrained weights.
 
 open_clip knows this for its own weights, by tag, but treats files like OpenAI's weights. Here a file is treated like
 open_clip's weights of the same architecture, if all of these are prepared alike. If they aren't, the user writes
-FILE@TAG, the tag of the weights that the file resembles, or FILE@default for open_clip's default.
-"""
+FILE@TAG, the tag of the weights that the file resembles, or FILE@default for open_clip's default."""
 
 from dataclasses import replace
 from typing import NamedTuple
 
 import open_clip
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.towers import paired
 from menagerie.models.towers.config import DEFAULT, FILE_AND_TAG, READ_AS, TowerConfig, file_and_tag
+
+
+class Statistics(NamedTuple):
+    """Mean and standard deviation of each colour channel, on a scale of 0 to 1."""
+
+    mean: tuple[float, ...] = open_clip.OPENAI_DATASET_MEAN
+    deviation: tuple[float, ...] = open_clip.OPENAI_DATASET_STD
+
+
+class Framing(NamedTuple):
+    """How a picture of any size becomes the square that a tower reads."""
+
+    resolution: int
+    """Side of the square, in pixels."""
+    squashed: bool = False
+    """Whether the whole picture is squashed (SigLIP); else its central square is taken (CLIP)."""
+    interpolation: str = "bicubic"
+    """Name of a resampling filter of Pillow."""
+
+
+def statistics_of(model: nn.Module) -> Statistics:
+    """The pixel statistics of an open_clip model (SigLIP's differ from CLIP's); OpenAI's for our small towers."""
+    given = getattr(model.visual, "preprocess_cfg", None) or {}
+    return Statistics(tuple(given.get("mean", Statistics().mean)), tuple(given.get("std", Statistics().deviation)))
+
+
+def framing_of(model: nn.Module, resolution: int) -> Framing:
+    """How open_clip prepares pictures for a model; the central square for our small towers."""
+    given = getattr(model.visual, "preprocess_cfg", None) or {}
+    return Framing(resolution, given.get("resize_mode") == "squash", given.get("interpolation", "bicubic"))
+
+
+class PixelScale(nn.Module):
+    """Scales bytes to floats of mean 0 and deviation 1; its statistics move with the model, but aren't saved with its
+    weights."""
+
+    def __init__(self, statistics: Statistics, framing: Framing) -> None:
+        super().__init__()
+        self.framing = framing
+        for name, values in statistics._asdict().items():
+            self.register_buffer(name, torch.tensor(values)[:, None, None], persistent=False)
+
+    def forward(self, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
+        """Floats for the towers; raises for images of another size than theirs."""
+        height, width = pixels.shape[-2:]
+        side = self.framing.resolution
+        if (height, width) != (side, side):
+            raise UserError(
+                f"images of {width} x {height} pixels for a model that reads {side} x {side}; resize them, or let "
+                "`load_scorer(...).score` do it"
+            )
+        return pixels.float().div_(255).sub_(self.mean).div_(self.deviation)
 
 
 class Preparation(NamedTuple):
@@ -79,7 +133,7 @@ def weights_and_tag(towers: TowerConfig) -> tuple[str, str]:
 
 def text_towers(towers: TowerConfig) -> TowerConfig:
     """The architecture and weights from which a pair of towers takes its text tower."""
-    weights = paired.weights_of(towers.pretrained).text
+    weights = paired.weights_of(towers.pretrained)[0]
     return replace(towers, architecture=paired.TEXTS_OF[towers.architecture], pretrained=weights)
 
 

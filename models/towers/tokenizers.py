@@ -1,4 +1,4 @@
-"""Tokenizers, which turn texts into token ids: a closed vocabulary, open_clip's byte pairs, or Hugging Face's.
+"""Tokenizers, which turn texts into token ids: a closed vocabulary, or open_clip's byte pairs.
 
 open_clip's byte-pair table has 49 408 rows; a tiny model on a closed vocabulary would spend most of an optimiser step
 on rows that never occur.
@@ -7,7 +7,7 @@ on rows that never occur.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Int64
@@ -22,21 +22,6 @@ from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 CONTEXT_STEP, LONGEST_CONTEXT = 4, 77
 # Tokens of a text are counted up to this number.
 MEASURED = 512
-
-
-@runtime_checkable
-class Tokenizer(Protocol):
-    """The interface of a tokenizer. It must be plain data, because it is sent to the processes that prepare batches."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of distinct ids."""
-
-    def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded to `context`. For small towers padding is 0, and the end token has the largest id."""
-
-    def length(self, text: str) -> int:
-        """The number of tokens in a text, with its start and end."""
 
 
 @dataclass(frozen=True)
@@ -107,32 +92,8 @@ class OpenCLIPTokenizer:
         return len(ids) - (ids[-1] == 0)
 
 
-@dataclass(frozen=True)
-class HFTokenizer:
-    """A Hugging Face tokenizer for a tower from scratch: ids are shifted so that 0 is padding and the end is the
-    largest."""
-
-    name: str
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of all ids, including those of the padding and the end."""
-        return len(hugging_face_tokenizer(self.name)) + 2
-
-    def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded to `context`; a longer text loses its last words."""
-        out = torch.zeros(len(texts), context, dtype=torch.int64)
-        for row, text in zip(out, texts, strict=True):
-            ids = [i + 1 for i in self._ids(text)[: context - 1]]
-            row[: len(ids) + 1] = torch.tensor([*ids, self.vocab_size - 1])
-        return out
-
-    def _ids(self, text: str) -> list[int]:
-        return hugging_face_tokenizer(self.name).encode(text, add_special_tokens=False)
-
-    def length(self, text: str) -> int:
-        """The number of tokens, with the end token."""
-        return len(self._ids(text)) + 1
+# Tokenizers are plain data, because they are sent to the processes that prepare batches.
+Tokenizer = WordTokenizer | OpenCLIPTokenizer
 
 
 @cache
@@ -144,33 +105,17 @@ def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
     return open_clip.get_tokenizer(architecture) if architecture else open_clip.SimpleTokenizer()
 
 
-@cache
-@silence_loggers()
-def hugging_face_tokenizer(name: str) -> Any:
-    """Load a tokenizer from the local cache, from a folder, or from the hub if it can be reached."""
-    try:
-        from transformers import AutoTokenizer
-
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except ImportError as error:
-        raise UserError(f"tokenizer 'hf:{name}' needs transformers: pip install transformers") from error
-    except (OSError, ValueError) as error:
-        raise UserError(f"tokenizer 'hf:{name}' can't be loaded ({str(error).splitlines()[0]})") from error
-
-
 def tokenizer_of(towers: TowerConfig, words: tuple[str, ...]) -> Tokenizer:
     """The tokenizer of a tower configuration: the one that it names, or its architecture's."""
     small = towers.architecture in SMALL_TOWERS
-    kind, _, name = (towers.tokenizer or ("closed" if small else "open_clip")).partition(":")
+    kind = towers.tokenizer or ("closed" if small else "open_clip")
     if kind == "closed" and small:
         return WordTokenizer(words)
     if kind == "open_clip":
         return OpenCLIPTokenizer("" if small else towers.architecture)
-    if kind == "hf" and name and small:
-        return HFTokenizer(name)
     raise UserError(
-        f"tokenizer {towers.tokenizer!r} doesn't fit {towers.architecture!r}; small towers take closed, open_clip or "
-        "hf:NAME, an open_clip architecture its own (leave it empty)"
+        f"tokenizer {towers.tokenizer!r} doesn't fit {towers.architecture!r}; small towers take closed or open_clip, "
+        "an open_clip architecture its own (leave it empty)"
     )
 
 

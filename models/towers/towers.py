@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from menagerie.envs.core.errors import UserError
 from menagerie.models.ranks import encode_shared
 from menagerie.models.towers.attention import with_fewer_copies
-from menagerie.models.towers.pixels import Framing, Statistics
+from menagerie.models.towers.preparation import Framing, Statistics
 from menagerie.models.towers.tokenizers import Tokenizer
 
 

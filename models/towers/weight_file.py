@@ -16,6 +16,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.core.progress import silence_loggers
 from menagerie.envs.core.reading import check_regular
 
 # Keys under which open_clip and timm look for weights.
@@ -43,8 +44,13 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
         except (OSError, SafetensorError) as error:
             raise UserError(f"the weights {path} are no whole safetensors file ({error})") from error
     content = read_torch_file(path)
-    above = next((name for name in under if content.get(name) is not None), "")
-    check_tensors(path, content[above] if above else content, above)
+    named = next((content[name] for name in under if content.get(name) is not None), content)
+    if not isinstance(named, Mapping) or not any(isinstance(value, Tensor) for value in named.values()):
+        raise UserError(
+            f"the weights {path} hold no tensors by name, but {', '.join(map(str, list(content)[:4]))}; save the "
+            "weights alone, which mostly lie under 'model' or 'state_dict'"
+        )
+    check_names_of_no_adapter(path, named)
 
 
 def read_torch_file(path: Path) -> Mapping[str, Any]:
@@ -94,28 +100,6 @@ def without_advice(error: Exception) -> str:
     return "; ".join(line if len(line) <= 120 else f"{line:.120}…" for line in lines[:3]) or type(error).__name__
 
 
-def check_tensors(path: Path, content: Any, above: str) -> None:
-    """Raise if no value of `content` is a tensor, or if a value is a mapping that has tensors. `content` lies under the
-    key `above` of the file; if `above` is empty, it is the whole file."""
-    named = content if isinstance(content, Mapping) else {}
-    inner = {name: part for name, part in named.items() if isinstance(part, Mapping) and any_tensor(part)}
-    if inner:
-        name = max(inner, key=lambda name: len(inner[name]))
-        place = "".join(f"[{key!r}]" for key in (above, name) if key)
-        raise UserError(
-            f"the weights {path} lie under {name!r}; save them alone: "
-            f"torch.save(torch.load(FILE, weights_only=True){place}, NEW)"
-        )
-    if not any_tensor(named):
-        raise UserError(f"the weights {path} hold no tensors by name")
-    check_names_of_no_adapter(path, named)
-
-
-def any_tensor(named: Mapping[str, Any]) -> bool:
-    """Whether a mapping has a tensor among its values."""
-    return any(isinstance(value, Tensor) for value in named.values())
-
-
 def adapter_error(path: Path) -> UserError:
     """Make the error for a file or folder of an adapter, such as LoRA."""
     return UserError(
@@ -134,6 +118,23 @@ def check_no_adapter(folder: Path) -> None:
     """Raise for a folder that holds an adapter."""
     if (folder / ADAPTER).is_file():
         raise adapter_error(folder)
+
+
+@contextmanager
+def loading_from_transformers(name: str) -> Iterator[Any]:
+    """Yield the library transformers, without its logs. What it raises for a missing file, another kind or version, or
+    without a network becomes a `UserError`."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise UserError(f"{name} needs transformers: pip install 'binding-menagerie[huggingface]'") from error
+    try:
+        with silence_loggers():
+            yield transformers
+    except UserError:
+        raise
+    except Exception as error:  # each reason raises its own type
+        raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
 
 
 def check_loaded(name: str, missing: Collection[str], unknown: Collection[str]) -> None:

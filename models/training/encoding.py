@@ -1,6 +1,8 @@
 """The loss of a batch in a training step, with or without torch.compile: encodes the batch in the recipe's precision
-and number of parts, and decides which activations are kept for the backward pass."""
+and number of parts, decides which activations are kept for the backward pass, and checks that several processes can
+share a step."""
 
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
@@ -15,10 +17,10 @@ from torch.utils.checkpoint import checkpoint
 from menagerie.envs.core.errors import UserError
 from menagerie.models.ranks import Ranks, ranks_of_step, sharing_texts
 from menagerie.models.recipe import Precision, Recipe
+from menagerie.models.registry import own_file
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, concatenate, leaves, map_tensors
-from menagerie.models.training.augment import augment
-from menagerie.models.training.feed import Batch
+from menagerie.models.training.feed import Batch, augment
 
 
 def encode_batch(
@@ -30,27 +32,27 @@ def encode_batch(
 
     If several processes take the step together, each encodes its share. The embedding of texts is then that of all
     texts, and if `scorer.sharing.images` is "gathered", that of images is of all images too."""
+
+    def in_float32(part: Tensor) -> Tensor:
+        return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
+
     low, ranks = recipe.precision == "bf16", ranks_of_step()
     by_rows = ranks is not None and scorer.sharing.texts == "rows"
     if by_rows:
-        total = rows_in(texts)
+        total = len(next(leaves(texts)))
         texts = map_tensors(texts, ranks.own_rows)
+        own = len(next(leaves(texts)))
     with (
         torch.autocast(scorer.device.type, torch.bfloat16) if low else nullcontext(),
         sharing_texts() if ranks and not by_rows else nullcontext(),
     ):
         embeddings = encode_in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
-    images, embedding = (map_tensors(embedding, to_float32) for embedding in embeddings) if low else embeddings
+    images, embedding = (map_tensors(embedding, in_float32) for embedding in embeddings) if low else embeddings
     if by_rows:
-        embedding = gather_embedding(ranks, embedding, rows_in(texts), total)
+        embedding = gather_embedding(ranks, embedding, own, total)
     if ranks and scorer.sharing.images == "gathered":
         images = gather_embedding(ranks, images, len(pixels), len(pixels) * ranks.share.count)
     return images, embedding
-
-
-def rows_in(embedding: Tensors) -> int:
-    """Number of rows of an embedding's tensors."""
-    return len(next(leaves(embedding)))
 
 
 def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> Tensors:
@@ -61,11 +63,6 @@ def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> 
             f"processes can't share a scorer's embeddings that lack a row for each of {own} images or texts"
         )
     return map_tensors(embedding, lambda part: ranks.gather_rows(part, total))
-
-
-def to_float32(part: Tensor) -> Tensor:
-    """Convert a tensor of half precision to float32; others are returned unchanged."""
-    return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
 
 
 def encode_in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Tensors:
@@ -154,3 +151,65 @@ def compile_for(scorer: Scorer) -> Callable[[Scorer, Batch, Recipe], Tensor]:
     """
     torch.compiler.reset()
     return torch.compile(batch_loss, fullgraph=True)
+
+
+def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
+    """Raise if several processes that share a scorer's steps can't get the loss and gradients of a single process."""
+    check_batch(recipe, processes)
+    if recipe.compile:
+        raise UserError("--compile compiles the step of one process; train in one, or without --compile")
+    check_declared(type(scorer))
+    check_batch_free(scorer, "training in several processes")
+    if names := random_layers(scorer):
+        raise UserError(f"{names[0]} drops at random, differently in several processes than in one; train in one")
+
+
+def check_batch(recipe: Recipe, processes: int) -> None:
+    """Raise for a batch that processes can't share equally, or that leaves one too few images for `--accumulate`."""
+    if recipe.batch % processes:
+        raise UserError(f"--batch {recipe.batch} can't be shared by {processes} processes evenly; choose a multiple")
+    if recipe.accumulate > recipe.batch // processes:
+        raise UserError(
+            f"--accumulate {recipe.accumulate} is more than the {recipe.batch // processes} images of each of "
+            f"{processes} processes; lower it"
+        )
+
+
+def check_declared(kind: type[Scorer]) -> None:
+    """Raise for a class that doesn't say how processes share its steps. A user's class must say so itself, because what
+    it inherits may be wrong for its own loss."""
+    if kind.sharing is None or (own_file(kind) and "sharing" not in vars(kind)):
+        raise UserError(
+            f"{kind.__name__} doesn't say how several processes share its steps: give the class a line "
+            "`sharing = Sharing(...)` (docs/training.md), or train it in one process"
+        )
+
+
+def random_layers(scorer: nn.Module) -> list[str]:
+    """Describe the layers that drop something at random in training. Frozen parts stay in evaluation mode, so their
+    layers don't count."""
+    before = {module: module.training for module in scorer.modules()}
+    scorer.train()
+    found = []
+    for name, module in scorer.named_modules():
+        rates = (getattr(module, rate, 0) for rate in ("p", "prob", "drop_prob", "dropout"))
+        if module.training and any(isinstance(rate, float) and rate > 0 for rate in rates):
+            found.append(f"layer {name} ({type(module).__name__})")
+    for module, mode in before.items():
+        module.training = mode
+    return found
+
+
+def pack_training(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> bytes:
+    """Serialise the weights, the optimiser's state and the number of steps taken so far."""
+    content = io.BytesIO()
+    torch.save({"scorer": scorer.state_dict(), "optimizer": optimizer.state_dict(), "start": start}, content)
+    return content.getvalue()
+
+
+def unpack(content: bytes, scorer: Scorer, optimizer: torch.optim.Optimizer) -> int:
+    """Load what `pack_training` returned, and return the number of steps taken so far."""
+    state = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+    scorer.load_state_dict(state["scorer"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["start"]

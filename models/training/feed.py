@@ -1,13 +1,15 @@
 """Prepares batches ahead of their steps. A batch is a pure function of (seed, step), whatever the number of processes.
 
-Texts are drawn, tokenised and compared with one another here; a step only moves the batch to its device and computes.
-"""
+Texts are drawn, tokenised and compared with one another here, and random variations of images are drawn; a step only
+moves the batch to its device and computes. Images are neither mirrored nor rotated: left stays left. Borders left empty
+by a zoom or a shift are filled by reflection, so that an object near the border may be seen twice."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int64, UInt8
+import torch.nn.functional as F
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
@@ -20,9 +22,32 @@ from menagerie.models.ranks import Share
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import own_file
 from menagerie.models.texts import TextReader, Texts
-from menagerie.models.training.augment import Variation, draw_variation
 from menagerie.models.training.sampling import SINGLES, BatchSampler, by_shares, with_singles
 from menagerie.models.training.targets import Claims, phrases_in, targets_of, with_phrases
+
+
+class Variation(NamedTuple):
+    """The variation of each of n images; drawn where batches are prepared, applied on the training device."""
+
+    affine: Float[Tensor, "n 2 3"]
+    gain: Float[Tensor, "n 1 1 1"]
+
+
+def draw_variation(n: int, generator: torch.Generator) -> Variation:
+    """Draw a zoom by up to a fifth, a shift by up to an eighth of the side, and contrast by up to 15 %."""
+
+    def uniform(*shape: int) -> Tensor:
+        return 2 * torch.rand(*shape, generator=generator) - 1
+
+    zoom = 1.2 ** uniform(n, 1, 1)
+    affine = torch.cat([zoom * torch.eye(2), 0.25 * uniform(n, 2, 1)], dim=2)
+    return Variation(affine, 1 + 0.15 * uniform(n, 1, 1, 1))
+
+
+def augment(pixels: Float[Tensor, "n 3 h w"], variation: Variation) -> Float[Tensor, "n 3 h w"]:
+    """Apply the drawn zoom, shift and contrast to the images."""
+    grid = F.affine_grid(variation.affine, list(pixels.shape), align_corners=False)
+    return variation.gain * F.grid_sample(pixels, grid, padding_mode="reflection", align_corners=False)
 
 
 class Batch(NamedTuple):

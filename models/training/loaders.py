@@ -55,26 +55,18 @@ def batches(feed: Dataset, start: int, end: int, device: torch.device, workers: 
             serve([__name__])  # this process is a fork of a server and needs one of its own, of which loaders are forks
         keep_sockets_short()
     try:
-        return raise_messages(
-            prepare_batches(SharedMemoryFeed(feed, workers) if workers else feed, range(start, end), workers, pinned)
-        )
-    except (BrokenPipeError, EOFError) as error:
-        raise UserError(ENDED) from error
-
-
-def prepare_batches(feed: Dataset, steps: range, workers: int, pinned: bool) -> Iterator[Tensors | str]:
-    """Start the processes that prepare batches, and return an iterator over the batches of these steps."""
-    return iter(
-        DataLoader(
-            feed,
+        loader = DataLoader(
+            SharedMemoryFeed(feed, workers) if workers else feed,
             batch_size=None,
-            sampler=steps,
+            sampler=range(start, end),
             num_workers=workers,
             pin_memory=pinned,
             worker_init_fn=start_loader,
             generator=torch.Generator(),  # otherwise it draws from the global one
         )
-    )
+        return raise_messages(iter(loader))
+    except (BrokenPipeError, EOFError) as error:
+        raise UserError(ENDED) from error
 
 
 def raise_messages(parts: Iterable[Tensors | str]) -> Iterator[Tensors]:

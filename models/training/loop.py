@@ -16,11 +16,10 @@ from menagerie.generators.captioned import Captioned
 from menagerie.models.ranks import Ranks, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.training.encoding import matmul_precision, step_loss
+from menagerie.models.training.encoding import matmul_precision, pack_training, step_loss, unpack
 from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.loaders import device_batches
 from menagerie.models.training.state import History, StateFile, load_state, save_state
-from menagerie.models.training.together import pack_training, unpack
 
 # Gradients of every model are clipped to this norm. Among the papers' recipes only SigLIP's does so.
 LARGEST_GRADIENT = 1.0

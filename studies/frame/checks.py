@@ -170,7 +170,7 @@ def check_model(name: str, cell: Cell, count: int, whole: bool) -> None:
     """
     from menagerie.models.contract import attempt, build_for_contract, check_contract
     from menagerie.models.towers.config import SMALL_TOWERS
-    from menagerie.models.training.together import check_together
+    from menagerie.models.training.encoding import check_together
 
     scratch, options = replace(cell.towers, pretrained=""), dict(cell.options)
     small = cell.towers.architecture in SMALL_TOWERS

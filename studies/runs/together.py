@@ -92,7 +92,7 @@ def lead_training(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", 
         yield None, lambda: None
         return
     from menagerie.models.checkpoint import describe_scorer
-    from menagerie.models.training.together import check_together
+    from menagerie.models.training.encoding import check_together
 
     control = JOINED["cpu"]
     check_together(scorer, job.cell.recipe, control.share.count)
@@ -174,7 +174,7 @@ def check_sharing(study: Any, cells: list[Cell]) -> None:
     if ":" in study.device:
         raise UserError(f"--device {study.device}: each of {count} processes takes a GPU of its own; write cuda")
     from menagerie.models.registry import scorer_class
-    from menagerie.models.training.together import check_batch, check_declared
+    from menagerie.models.training.encoding import check_batch, check_declared
 
     for stage in (stage for cell in cells for stage in (cell.base, cell) if stage):
         check_batch(stage.recipe, count)

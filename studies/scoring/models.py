@@ -9,7 +9,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.trained_on import Training
-from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import JudgeOptions
 from menagerie.models.library.cells import find_training, place_of_cell
 from menagerie.models.library.judged import JudgeSource, check_key, find_judges
 from menagerie.models.library.load import checkpoint, find_checkpoints, find_source

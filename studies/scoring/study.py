@@ -13,7 +13,7 @@ import tyro
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
-from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import JudgeOptions
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.machine import check_device_here

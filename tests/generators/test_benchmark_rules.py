@@ -28,7 +28,7 @@ from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.generators.sources.place import Place
 from menagerie.models.library.pictures import frame_images
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,

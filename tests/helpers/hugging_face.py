@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 tokenizers = pytest.importorskip("tokenizers")

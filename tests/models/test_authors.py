@@ -11,8 +11,8 @@ from open_clip.loss import CoCaLoss
 
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.captioners import ImageEmbedding as CoCaImages
+from menagerie.models.networks.captioners import LikelihoodScorer, WordEmbedding
 from menagerie.models.networks.captioners import TextEmbedding as CoCaTexts
-from menagerie.models.networks.likelihoods import LikelihoodScorer, WordEmbedding
 from menagerie.models.networks.own_negatives import ImageEmbedding, TextEmbedding
 from menagerie.models.networks.pairs import TokenBatch
 from menagerie.models.objectives import Targets

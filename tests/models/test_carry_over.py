@@ -28,12 +28,7 @@ def test_widened_text_space_keeps_every_word_and_position():
 
 
 # A network reads maps of as many columns as the longest text has tokens; decoders predict each word.
-REFUSED = {
-    "dcsm": "depends on the longest text, which has 20 tokens there and 28 here",
-    "captioner": "depends on the words of texts, of which there are 6 there and 8 here",
-    "coca": "depends on the words of texts, of which there are 6 there and 8 here",
-    "read-clip": "depends on the words of texts, of which there are 6 there and 8 here",
-}
+REFUSED = ("dcsm", "captioner", "coca", "read-clip")
 
 
 @pytest.mark.parametrize("model", specs())
@@ -42,7 +37,7 @@ def test_carried_over_weights_score_old_texts_as_before(model, tmp_path):
     old, new = scorer(model, BEFORE, 0), scorer(model, NOW, 1)
     save_checkpoint(tmp_path, model, old)
     if model in REFUSED:
-        with pytest.raises(UserError, match=REFUSED[model]):
+        with pytest.raises(UserError, match="depends on the words of texts or the length of the longest"):
             carry_over(new, model, tmp_path)
         return
     carried = carry_over(new, model, tmp_path)

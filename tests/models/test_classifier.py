@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.networks.classifier import ClassReader
+from menagerie.models.networks.clip import ClassReader
 from menagerie.models.objectives import Targets
 from menagerie.models.texts import Texts
 from tests.helpers.scorers import TEXTS, TOWERS, caption, images, scorer

@@ -12,7 +12,7 @@ from menagerie.models.contract import build_for_contract, check_contract, contra
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
-from menagerie.models.towers.tokenizers import text_space, tokenizer_of
+from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.encoding import batch_loss
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import train_scorer
@@ -212,26 +212,6 @@ def test_scorer_in_the_docs_keeps_the_contract(tmp_path):
     name = f"{tmp_path}/my_model.py:Bottleneck"
     check_contract(name, NANO, {"width": 8})
     assert scorer_options("smoke").of(name) == {"width": 4}
-
-
-def test_hugging_face_tokenizer_pads_with_zero_and_ends_with_the_largest_id(tmp_path):
-    """Ids shifted so that 0 pads and the end is the largest; a cut text keeps its end."""
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    tokenizers = pytest.importorskip("tokenizers")
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
-    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    trainer = tokenizers.trainers.WordLevelTrainer(special_tokens=["[UNK]"])
-    words.train_from_iterator(contract_texts(), trainer)
-    transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]").save_pretrained(tmp_path)
-    towers = TowerConfig("nano", resolution=32, tokenizer=f"hf:{tmp_path}")
-    tokenizer = tokenizer_of(towers, ())
-    ids = tokenizer(["a red cat", "a dog"], 6)
-    end = tokenizer.vocab_size - 1
-    assert (ids == end).sum(1).tolist() == [1, 1]
-    assert ids[0, 3] == end
-    assert tokenizer(["a red cat"], 3)[0, 2] == end
-    for name in ("clip", "oc-clip"):
-        check_contract(name, towers, dict(spec_of(name).smoke))
 
 
 def test_two_classes_of_one_file_share_a_module(tmp_path):

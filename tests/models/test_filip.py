@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from menagerie.models.networks.filip import Words
+from menagerie.models.networks.late_interaction import Words
 from menagerie.models.networks.pairs import draw_wrong_images, draw_wrong_texts
 from menagerie.models.objectives import Targets
 from tests.helpers.scorers import scorer

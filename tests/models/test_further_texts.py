@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.networks.further_texts import TextEmbedding
+from menagerie.models.networks.further_texts import PhraseEmbedding
 from menagerie.models.networks.own_negatives import ImageEmbedding
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
@@ -43,7 +43,7 @@ def test_c2lip_loss_is_a_loop():
     same = table(11, *((i, i) for i in range(N)), *((i, 5 + k) for k, i in enumerate(owner[1:].tolist())))
     masked = table(11, (0, 2), (3, 7), (1, 9))  # a caption true of the first image; the phrases' last two
     model = scorer("c2lip", phrase_weight=0.7, patch_weight=0.3).double()
-    embedding = TextEmbedding(texts, phrases, number)
+    embedding = PhraseEmbedding(texts, phrases, number)
     found = model.loss(ImageEmbedding(images, patches), embedding, Targets(same, masked, N, owner, 6))
     scale, bias = model.logit_scale(), model.bias
 

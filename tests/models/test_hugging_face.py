@@ -15,7 +15,6 @@ from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import NO_GRAPH
 from menagerie.models.texts import Texts
 from menagerie.models.towers.hugging_face import HuggingFaceReader
-from menagerie.models.towers.tokenizers import HFTokenizer, cut_texts
 from tests.helpers.hugging_face import CAPTIONS, KINDS, make_folder, tokenizers, transformers
 
 
@@ -69,7 +68,6 @@ def test_missing_weights_are_refused(tmp_path):
 def test_hugging_face_reader_reports_cut_texts(folder):
     texts = [" ".join(["red"] * words) for words in (11, 12, 40)]
     assert load_scorer(folder).scorer.cut_texts(texts, [NO_GRAPH] * 3) == [False, True, True]
-    assert cut_texts(HFTokenizer(str(folder)), texts, 12) == [False, True, True]
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -96,15 +94,14 @@ OBEYED = [
     {"resample": 2},
 ]
 REFUSED = [
-    ({"do_resize": False}, "do_resize = False"),
-    ({"do_flip_channel_order": True}, "do_flip_channel_order"),
-    ({"size": {"shortest_edge": 40}}, r"size = .*40.* crop_size = .*32.*no square in one step"),
-    ({"do_center_crop": False}, "without a crop"),
-    ({"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}}, "squares of 16 px, its model reads 32"),
-    ({"image_std": [0, 1, 1]}, "image_std = "),
-    ({"rescale_factor": float("nan")}, "rescale_factor = nan"),
-    ({"resample": 9}, "resample = 9"),
-    ({"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0.9}, "image_processor_type = 'ConvNext"),
+    {"do_resize": False},
+    {"size": {"shortest_edge": 40}},
+    {"do_center_crop": False},
+    {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}},
+    {"image_std": [0, 1, 1]},
+    {"rescale_factor": float("nan")},
+    {"resample": 9},
+    {"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0.9},
 ]
 
 
@@ -134,11 +131,10 @@ def test_settings_of_the_image_processor_are_obeyed(settings, clip):
         )
 
 
-@pytest.mark.parametrize(("settings", "reason"), REFUSED, ids=str)
-def test_settings_of_the_image_processor_that_cannot_be_obeyed_are_named(settings, reason, clip):
-    with pytest.raises(UserError, match=reason) as error:
+@pytest.mark.parametrize("settings", REFUSED, ids=str)
+def test_an_image_processor_that_prepares_pictures_otherwise_is_refused(settings, clip):
+    with pytest.raises(UserError, match=f"{clip[0]}: its image processor"):
         load_scorer(say(clip, settings))
-    assert str(clip[0]) in str(error.value)
 
 
 @pytest.mark.parametrize("tokenizer", ["GemmaTokenizer", "Siglip2Tokenizer", "SiglipLike"])
@@ -150,7 +146,7 @@ def test_texts_of_siglip2_become_lower_case(tokenizer, tmp_path):
         getattr(transformers, tokenizer)(vocab=words, merges=[]).save_pretrained(tmp_path)
     loaded, picture = load_scorer(tmp_path), Image.new("RGB", (32, 32), "red")
     high, low = loaded.score(picture, ["A Red Cat", "a red cat"])[0].tolist()
-    assert (high == low) == (tokenizer != "SiglipLike")
+    assert (high == pytest.approx(low, abs=1e-6)) == (tokenizer != "SiglipLike")
     assert loaded.scorer.reader.lower == (tokenizer != "SiglipLike")
 
 

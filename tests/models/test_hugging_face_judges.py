@@ -10,9 +10,9 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges import questions as ask
-from menagerie.models.judges.hugging_face import HuggingFaceModel
 from menagerie.models.judges.judge import resize_picture
-from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import JudgeOptions
+from menagerie.models.judges.respondents import HuggingFaceModel
 from menagerie.models.library.judged import find_judges
 from menagerie.models.library.load import find_source, load_scorer
 from menagerie.models.library.sources import HuggingFace

@@ -10,10 +10,9 @@ from menagerie.generators.benchmarks.benchmark import apply_rule, group_chosen, 
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
-from menagerie.models.judges.chat import answer_reader
 from menagerie.models.judges.judge import resize_picture
-from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
+from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, JudgeOptions, read_words
+from menagerie.models.judges.respondents import answer_reader
 from menagerie.models.library.judged import find_judges
 from tests.helpers.chat_service import Sent
 from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, VisionService, answered, truth

@@ -23,7 +23,7 @@ from menagerie.models.library.cells import place_of_cell
 from menagerie.models.library.load import find_source
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import frame_images, framed_benchmark, picture_of
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 from menagerie.studies.runs.results import read_result, write_result
 from tests.helpers.scorers import scorer, small_open_clip
 from tests.models.test_contract import OWN

@@ -13,7 +13,7 @@ from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_chec
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.registry import scorer_class, spec_of, specs
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 from tests.helpers.scorers import small_open_clip
 
 TAG = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.5, 0.5), "resize_mode": "squash", "interpolation": "bilinear"}

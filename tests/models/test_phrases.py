@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.models.networks.phrases import TextEmbedding, graph_phrases
+from menagerie.models.networks.late_interaction import TextEmbedding, graph_phrases
 from tests.helpers.scorers import caption, graph, images, scorer, texts
 
 NAMES = ("clip-phrases", "filip-phrases")

@@ -14,6 +14,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.ranks import Share, encode_shared, sharing_texts, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import scorer_class, spec_of, specs
+from menagerie.models.training.encoding import check_batch, check_declared, check_together
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import (
     build_optimizer,
@@ -24,7 +25,6 @@ from menagerie.models.training.loop import (
     train_step,
 )
 from menagerie.models.training.state import History, StateFile
-from menagerie.models.training.together import check_batch, check_declared, check_together
 from menagerie.studies.runs.followers import lost_process
 from tests.helpers.ranks import together
 from tests.helpers.scorers import for_data

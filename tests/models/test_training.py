@@ -20,9 +20,8 @@ from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Diverged
 from menagerie.models.texts import leaves
 from menagerie.models.towers.tokenizers import text_space
-from menagerie.models.training.augment import augment, draw_variation, sampling_grid
 from menagerie.models.training.encoding import batch_loss
-from menagerie.models.training.feed import Feed
+from menagerie.models.training.feed import Feed, augment, draw_variation
 from menagerie.models.training.loop import build_optimizer, rate_factor, set_rates, train_scorer
 from menagerie.models.training.sampling import by_shares
 from menagerie.models.training.state import History, StateFile, copy_state, read_state, save_state
@@ -189,13 +188,6 @@ def test_augmentation_is_bounded_and_never_mirrors():
     assert columns.min() > 17
     assert columns.std() > 1
     assert varied.max() <= 1.16
-
-
-@pytest.mark.parametrize(("height", "width"), [(16, 16), (100, 75), (224, 224)])
-def test_sampling_grid_equals_torchs(height, width):
-    affine = draw_variation(32, torch.Generator().manual_seed(0)).affine
-    theirs = torch.nn.functional.affine_grid(affine, [32, 3, height, width], align_corners=False)
-    assert torch.equal(sampling_grid(affine, height, width), theirs)
 
 
 def test_towers_have_their_own_learning_rates_and_warmups():

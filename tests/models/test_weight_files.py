@@ -141,7 +141,7 @@ def test_weight_files_that_are_prepared_differently_have_other_identities(file):
 
 WEIGHTS = {"a": torch.zeros(1)}
 WRONG = {
-    "model": ({"model": WEIGHTS, "epoch": 3}, r"lie under 'model'; save them alone: .*\['model'\]"),
+    "model": ({"model": WEIGHTS, "epoch": 3}, "hold no tensors by name, but model, epoch; save the weights alone"),
     "other objects": ({"state_dict": WEIGHTS, "args": argparse.Namespace(a=1)}, r"argparse\.Namespace.*'state_dict'"),
     "a function": ({"state_dict": WEIGHTS, "run": os.getcwd}, r"hold code .*\(posix\.getcwd\).* as safetensors"),
     "a tensor": (torch.zeros(1), "are a Tensor, not tensors by name"),

@@ -19,7 +19,7 @@ from menagerie.generators.captions.templates import caption
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
 from menagerie.models.scorer import Scorer
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 
 CLAIMS, NODES = 64, 8  # the most of a scene or a text
 

@@ -15,7 +15,7 @@ from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.sources.place import Place
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import JudgeOptions
 from menagerie.models.library.judged import find_judges
 from menagerie.studies.scoring.benchmark_piece import mark_guessed
 from menagerie.studies.scoring.benchmark_tables import chances_in

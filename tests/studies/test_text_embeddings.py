@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from menagerie.generators.splits.probe_scenes import objects_from_left
-from menagerie.models.towers.pixels import Framing
+from menagerie.models.towers.preparation import Framing
 from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.parts import Chart, Sentence
 from menagerie.studies.frame.records import Records
