@@ -127,7 +127,7 @@ class ModelOptions:
     """open_clip's tag of pretrained weights, or a local FILE of them; FILE@TAG where the architecture's
     weights expect differently prepared images (docs/api.md). Empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
-    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
+    """closed or open_clip; empty takes the closed vocabulary for small towers, else the architecture's."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
     """Training recipe, the same for all models but for `tuned` ones. With pretrained weights each model's paper gives
     learning rates, warm-ups, weight decay and betas in place of these."""
