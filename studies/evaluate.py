@@ -73,17 +73,20 @@ class Evaluate(ScoringStudy):
 
     def prepare(self, out: Path) -> "Evaluate":
         """Render missing atlas entries of the recipes' scenes, and write the split files."""
+        from menagerie.envs.worlds import load_world
         from menagerie.generators.frozen.benchmark import load_frozen
         from menagerie.generators.frozen.digests import make_frozen
         from menagerie.generators.splits.recipe_file import FROZEN
-        from menagerie.studies.scoring.splits import render_split
+        from menagerie.generators.storage.folder import SplitFolder
+        from menagerie.studies.runs.split_file import make_splits
 
         super().prepare(out)
         for name, recipe in self.recipes.items():
             if name in FROZEN:
                 self.files[name] = make_frozen(load_frozen(name), self.store, self.cores)
             else:
-                self.files[name] = render_split(recipe, self.store, self.resolution, self.cores)
+                store = SplitFolder(self.store, load_world(recipe.world), self.resolution)
+                self.files[name] = make_splits(store, [recipe], self.cores)[recipe]
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":

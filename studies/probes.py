@@ -220,8 +220,7 @@ class ProbeModels(ScoringStudy):
 
         names = self.names()
         yield from bit_parts(rows_at_steps(records, self.bits), names)
-        labels = {model.label: model.label for model in self.tested}
-        yield from coverage_parts(self.trained, "probe-set", labels, NOTHING_LEFT_OUT)
+        yield from coverage_parts(self.trained, "probe-set", NOTHING_LEFT_OUT)
         if left := left_out_pieces(records):
             yield Heading("Left out")
             yield Facts(left)
@@ -257,7 +256,7 @@ class ProbeModels(ScoringStudy):
             raise UserError(f"no model can be probed: {next(iter(left.values()))}")
         if len(rows := rows_at_steps(records, self.bits)):
             print(*stage_sentences(rows, self.names()), sep="\n")
-        print_training(self.trained, {model.label: model.label for model in self.tested})
+        print_training(self.trained)
 
 
 def names_models(arguments: Sequence[str]) -> bool:

@@ -77,12 +77,8 @@ class Transfer(ScoringStudy):
     @property
     def how(self) -> dict[str, Any]:
         """Options of pieces, with the folder of embeddings and the model that chooses candidates."""
-        kept = self.embeddings if self.embeddings_limit else None
-        return super().how | {
-            "embeddings": kept,
-            "embeddings_limit": round(self.embeddings_limit * 1e9),
-            "first": self.first_pass,
-        }
+        kept = (self.embeddings, round(self.embeddings_limit * 1e9)) if self.embeddings_limit else None
+        return super().how | {"embeddings": kept, "first": self.first_pass}
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":
@@ -147,7 +143,6 @@ class Transfer(ScoringStudy):
         """Raise for benchmarks that can't be read, and for unknown models."""
         super().check()
         tuple(self.subjects)
-        tuple(self.tested)
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
         from menagerie.studies.scoring.benchmark_piece import benchmark_piece

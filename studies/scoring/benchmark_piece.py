@@ -78,10 +78,8 @@ class BenchmarkPiece(Piece):
     subject: Subject
     skip: bool
     """Whether words that a model doesn't know are left out of texts."""
-    embeddings: Path | None = field(default=None, kw_only=True)
-    """Folder in which embeddings of images are kept; None: they aren't kept."""
-    embeddings_limit: int = field(default=0, kw_only=True)
-    """Largest size of these embeddings together, in bytes."""
+    embeddings: tuple[Path, int] | None = field(default=None, kw_only=True)
+    """Folder in which embeddings of images are kept, and their largest size together in bytes; None: none are kept."""
     first: FirstPass | None = field(default=None, kw_only=True)
     """The model that ranks candidates first, for pools with too many pairs for a model that reads each pair."""
     had: str = field(default="", kw_only=True, compare=False)
@@ -119,7 +117,7 @@ class BenchmarkPiece(Piece):
 
     def embeddings_of(self, loaded: LoadedScorer, model: Model) -> Embeddings:
         """Return a model's embeddings of images, which are kept in the folder `embeddings` if it is given."""
-        folder = EmbeddingFolder(self.embeddings, self.embeddings_limit) if self.embeddings else None
+        folder = EmbeddingFolder(*self.embeddings) if self.embeddings else None
         return Embeddings(loaded.scorer, model.weights, loaded.framing.resolution, folder)
 
     def score(self, prepared: tuple[LoadedScorer, Embeddings] | Judge, report: Callable[[int], None]) -> dict[str, Any]:

@@ -92,14 +92,11 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
     places = [place_of_cell(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
-    labels = [cell_model(name, source, place).label for source, place in zip(sources, differing, strict=True)]
-    ids = [
-        {"cell": source.folder.parent.name} if labels.count(label) > 1 else {}
-        for source, label in zip(sources, labels, strict=True)
-    ]
-    models = [
-        cell_model(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)
-    ]
+    models = [cell_model(name, *both) for both in zip(sources, differing, strict=True)]
+    labels = [model.label for model in models]
+    for k, source in enumerate(sources):
+        if labels.count(labels[k]) > 1:
+            models[k] = cell_model(name, source, differing[k] | {"cell": source.folder.parent.name})
     return sorted(models, key=lambda model: model.label)
 
 
@@ -157,15 +154,9 @@ def axis_text(axis: str, value: Any) -> str:
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """Return shorter, unique labels for tables, by label: a cell's loses its run, or all but its last folder."""
-    for shorten in (
-        lambda model: model.cell or model.title,
-        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
-    ):
-        names = {model.label: shorten(model) for model in models}
-        if len(set(names.values())) == len(names):
-            return names
-    return {model.label: model.title for model in models}
+    """Return names for tables, by label: the words of a cell without its run, if these are unique."""
+    names = {model.label: model.cell or model.title for model in models}
+    return names if len(set(names.values())) == len(names) else {model.label: model.title for model in models}
 
 
 def training_record(model: Model) -> Mapping[str, Any]:
