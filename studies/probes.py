@@ -202,10 +202,9 @@ class ProbeModels(ScoringStudy):
 
     def pieces(self) -> "Iterator[ProbePiece]":
         from menagerie.studies.measures.given_models import probe_piece
-        from menagerie.studies.scoring.models import by_training
+        from menagerie.studies.scoring.models import less_seed
 
-        called = by_training(self.tested)
-        return (probe_piece(model, *called[model.label], self.bits, **self.how) for model in self.tested)
+        return (probe_piece(model, *less_seed(model), self.bits, **self.how) for model in self.tested)
 
     def tables(self, records: Records) -> None:
         write_cells(records)
@@ -242,9 +241,9 @@ class ProbeModels(ScoringStudy):
 
     def names(self) -> dict[str, str]:
         """Return the names of models in tables."""
-        from menagerie.studies.scoring.models import by_training, short_labels
+        from menagerie.studies.scoring.models import less_seed, short_labels
 
-        return short_labels(list({model.label: model for model, _ in by_training(self.tested).values()}.values()))
+        return short_labels(list({model.label: model for model, _ in map(less_seed, self.tested)}.values()))
 
     def conclude(self, records: Records) -> None:
         """Print the sentences of the page; raises if no model could be probed."""

@@ -109,34 +109,12 @@ def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """Return a model without the seed in its place, and that seed; 0 if there is none."""
+    """Return a model without the seed in its place, and that seed; 0 if there is none. Cells of a run that differ in it
+    alone then share a label; those that differ elsewhere have other places, or their ids in their labels."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
     return (cell_model(model.run, model.source, place) if same else model), seed
-
-
-def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
-    """Return, by label, each model without its seed, and the seed; cells that differ in it alone share a label."""
-    found = {model.label: less_seed(model) for model in models}
-    ways: dict[str, set[str]] = {}
-    for model in models:
-        ways.setdefault(found[model.label][0].label, set()).add(repr(settings_but_seed(model)))
-    return {
-        model.label: found[model.label] if len(ways[found[model.label][0].label]) == 1 else (model, 0)
-        for model in models
-    }
-
-
-def settings_but_seed(model: Model) -> Any:
-    """Return the settings of a cell without seeds, also those of split and base; empty for other models."""
-    return ignore_seeds(training_record(model).get("settings", {}))
-
-
-def ignore_seeds(settings: Any) -> Any:
-    if not isinstance(settings, Mapping):
-        return settings
-    return {name: ignore_seeds(value) for name, value in settings.items() if name != "seed"}
 
 
 def recorded_world(model: Model) -> str:
