@@ -25,7 +25,6 @@ from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.machine import usable_cores
-from menagerie.envs.core.options import docstring
 from menagerie.envs.core.records import read_record
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, build_dataclass
 from menagerie.studies.cluster.jobs import Cluster, check_cluster
@@ -90,23 +89,19 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
     return paths[0]
 
 
-def loadable_name(model: str, code: Sequence[str]) -> str:
-    """Return the name by which a cell's model can be loaded here; empty for a user's class that isn't among `code`."""
-    from menagerie.models.registry import is_own, same_scorer
-
-    return next((given for given in code if same_scorer(given, model)), "") if is_own(model) else model
-
-
 def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, AttentionJob]]":
     """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
+    from menagerie.models.registry import is_own, same_scorer
     from menagerie.studies.measures.attention import Attention, AttentionJob
 
     store, given = read_run_config(config.run)
     for arm, result in records.results:
-        if not (model := loadable_name(result["model"], config.code)):
-            added = f"its file is run only if you add --code {result['model']}"
-            print(f"{result['model']} is left out: {added}", flush=True)
-            continue
+        model = result["model"]
+        if is_own(model):
+            if not (given_as := [name for name in config.code if same_scorer(name, model)]):
+                print(f"{model} is left out: its file is run only if you add --code {model}", flush=True)
+                continue
+            model = given_as[0]
         split = split_file(config.store or store, given, result)
         yield arm, AttentionJob(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
 
@@ -192,9 +187,5 @@ def measured_rows(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
     draw_cell(job.cell / "attention.png", job.split, shown)
 
 
-def main() -> None:
-    measure_run(read_options(Config, sys.argv[1:], running_command(), docstring(sys.modules[__name__])))
-
-
 if __name__ == "__main__":
-    run_command(main)
+    run_command(lambda: measure_run(read_options(Config, sys.argv[1:], running_command(), __doc__ or "")))

@@ -63,27 +63,42 @@ class Evaluate(ScoringStudy):
 
     def check(self) -> None:
         """Raise for unknown names and for models that can't be loaded, before anything is rendered."""
+        from menagerie.generators.frozen.benchmark import load_frozen
         from menagerie.generators.splits.recipe_file import FROZEN
 
         if not self.models or not self.splits:
             raise UserError("give one or more models, and after --splits one or more splits")
         super().check()
-        if any(name in FROZEN for name in self.recipes) and (self.world or self.resolution != type(self).resolution):
-            print("note: --world and --resolution change nothing of frozen benchmarks")
+        for name, recipe in self.recipes.items():
+            if name not in FROZEN:
+                continue
+            side = load_frozen(name).resolution
+            given = {"world": (self.world or recipe.world, recipe.world), "resolution": (self.resolution, side)}
+            if self.resolution == type(self).resolution:
+                del given["resolution"]
+            for option, (wanted, ours) in given.items():
+                if wanted != ours:
+                    raise UserError(
+                        f"--{option} {wanted} contradicts {name}, a frozen benchmark of {option} {ours}; leave out "
+                        f"--{option} or the benchmark"
+                    )
 
     def prepare(self, out: Path) -> "Evaluate":
         """Render missing atlas entries of the recipes' scenes, and write the split files."""
+        from menagerie.envs.worlds import load_world
         from menagerie.generators.frozen.benchmark import load_frozen
         from menagerie.generators.frozen.digests import make_frozen
         from menagerie.generators.splits.recipe_file import FROZEN
-        from menagerie.studies.scoring.splits import render_split
+        from menagerie.generators.storage.folder import SplitFolder
+        from menagerie.studies.runs.split_file import make_splits
 
         super().prepare(out)
         for name, recipe in self.recipes.items():
             if name in FROZEN:
                 self.files[name] = make_frozen(load_frozen(name), self.store, self.cores)
             else:
-                self.files[name] = render_split(recipe, self.store, self.resolution, self.cores)
+                store = SplitFolder(self.store, load_world(recipe.world), self.resolution)
+                self.files[name] = make_splits(store, [recipe], self.cores)[recipe]
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":

@@ -208,10 +208,9 @@ class ProbeModels(ScoringStudy):
 
     def pieces(self) -> "Iterator[ProbePiece]":
         from menagerie.studies.measures.given_models import probe_piece
-        from menagerie.studies.scoring.models import by_training
+        from menagerie.studies.scoring.models import less_seed
 
-        called = by_training(self.tested)
-        return (probe_piece(model, *called[model.label], self.bits, **self.how) for model in self.tested)
+        return (probe_piece(model, *less_seed(model), self.bits, **self.how) for model in self.tested)
 
     def tables(self, records: Records) -> None:
         write_cells(records)
@@ -225,7 +224,7 @@ class ProbeModels(ScoringStudy):
         from menagerie.studies.scoring.trained_on import coverage_parts
 
         yield from bit_parts(rows_at_steps(records, self.bits), self.names)
-        yield from coverage_parts(self.trained, "probe-set", self.labels, "No scene is left out of the bits.")
+        yield from coverage_parts(self.trained, "probe-set", "No scene is left out of the bits.")
         if left := left_out_pieces(records):
             yield Heading("Left out")
             yield Facts(left)
@@ -252,9 +251,9 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def names(self) -> dict[str, str]:
         """The names of models in tables."""
-        from menagerie.studies.scoring.models import by_training, short_labels
+        from menagerie.studies.scoring.models import less_seed, short_labels
 
-        return short_labels(list({model.label: model for model, _ in by_training(self.tested).values()}.values()))
+        return short_labels(list({model.label: model for model, _ in map(less_seed, self.tested)}.values()))
 
     def conclude(self, records: Records) -> None:
         """Print the sentences of the page; raises if no model could be probed."""
@@ -265,7 +264,7 @@ class ProbeModels(ScoringStudy):
             raise UserError(f"no model can be probed: {next(iter(left.values()))}")
         if len(rows := rows_at_steps(records, self.bits)):
             print(*stage_sentences(rows, self.names), sep="\n")
-        print_training(self.trained, self.labels)
+        print_training(self.trained)
 
 
 GIVEN_MODELS = "models"

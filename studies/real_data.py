@@ -194,11 +194,9 @@ class RealTraining(PhotographStudy):
         write_latex(records, self.scores(records))
 
     def conclude(self, records: "Records") -> None:
-        """Print what was taken over from starting weights, and the main results."""
+        """Print the main results."""
         from menagerie.studies.scoring.page import print_headlines
 
-        for name, text in carried_over(records).items():
-            print(f"{name}: {text}")
         print_headlines(self.scores(records))
 
 

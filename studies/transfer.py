@@ -138,7 +138,6 @@ class Transfer(ScoringStudy):
         """Raise for benchmarks that can't be read, and for unknown models."""
         super().check()
         tuple(self.subjects)
-        tuple(self.tested)
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
         from menagerie.studies.scoring.benchmark_piece import benchmark_piece

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.options import Option, docstring, list_options
+from menagerie.envs.core.options import docstring
 from menagerie.envs.core.plugins import Exports
 from menagerie.envs.core.reading import check_shape, read_toml
 from menagerie.envs.core.validation import build_dataclass
@@ -62,12 +62,3 @@ def read_recorded(recorded: Mapping[str, Any]) -> SplitRecipe:
     if missing := known - recorded.keys():
         raise UserError(f"the recorded recipe has no {' and no '.join(sorted(missing))}")
     return build_dataclass(kind, {name: value for name, value in recorded.items() if name in known})
-
-
-def options_by_kind() -> dict[str, list[Option]]:
-    """Return, by kind of split, the options of its recipe that `SplitRecipe` doesn't have."""
-    shared = {option.usage for option in list_options(SplitRecipe)}
-    special = {
-        name: [option for option in list_options(kind) if option.usage not in shared] for name, kind in KINDS.items()
-    }
-    return {name: options for name, options in special.items() if options}

@@ -1,6 +1,5 @@
 """Commands on worlds and recipes, lists of recipes and scorers, and a template of a study: a class each."""
 
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from menagerie.envs.core.command_help import by_group, help_requested, help_text, read_options
+from menagerie.envs.core.command_help import help_requested, help_text, read_options
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_option_folder, write_text
-from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, docstring, list_options
+from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, docstring, list_options
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
@@ -20,7 +19,6 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import (
     FROZEN,
     describe_recipe,
-    options_by_kind,
     read_recipe,
     recipe_names,
 )
@@ -57,10 +55,11 @@ class Make:
             start = cls(read_recipe(arguments[0]))
             description = f"{docstring(cls)} Its kind is {start.recipe.kind}."
             return read_options(cls, arguments[1:], f"{command} {arguments[0]}", description, start)
-        if requested := help_requested(arguments):
-            print(help_of_all(command, everything=requested == "--help-all"))
-            sys.exit()
-        return read_options(cls, arguments, command, docstring(cls))
+        recipes = {name: describe_recipe(name) for name in recipe_names()} if help_requested(arguments) else {}
+        recipes["FILE.toml"] = "A recipe of your own; its fields are named as these options (docs/splits.md)."
+        listed = "\n".join(f"  {name:<16}{text}" for name, text in recipes.items())
+        about = "Options are those of `binding`; `make RECIPE --help` has those of another recipe:"
+        return read_options(cls, arguments, f"{command} RECIPE", f"{docstring(cls)}\n{about}\n{listed}")
 
     def run(self) -> None:
         """Write the split and print its path; with `dry_run`, only print what it would contain."""
@@ -80,19 +79,6 @@ class Make:
             if self.images == "all":
                 pack(path, progress)
         print(path)
-
-
-def help_of_all(command: str, everything: bool) -> str:
-    """Return the help of `make` without a recipe: all recipes, the options that all kinds share, and those of each
-    kind."""
-    recipes = [Option(name, describe_recipe(name)) for name in recipe_names()]
-    recipes.append(Option("FILE.toml", "A recipe of your own; its fields are named as these options (docs/splits.md)."))
-    by_kind = {f"kind {kind}": options for kind, options in options_by_kind().items()}
-    alone = {option.usage for options in by_kind.values() for option in options}
-    shared = [option for option in list_options(Make) if option.usage not in alone]
-    about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
-    groups = {"RECIPE": recipes, **by_group(shared), **by_kind}
-    return help_text(f"{command} RECIPE", f"{docstring(Make)}\n{about_defaults}", groups, everything)
 
 
 def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:

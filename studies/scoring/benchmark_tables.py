@@ -94,9 +94,3 @@ def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
         title = f"Beside table {table['number']} of the paper: {table['title']}"
         name, says = f"paper-table-{table['number']}", f"{PAPERS} {table['note']}"
         yield Rows(name, ("model", *titles), rows, says=says, folded=title)
-
-
-def lines(records: Records) -> Iterator[str]:
-    """Yield lines on what models' training had of the benchmarks."""
-    for piece in (arm.cell for arm in records.arms if arm.cell.had):
-        yield f"{piece.label}: training of {piece.tested.title} had {piece.had}"

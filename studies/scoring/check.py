@@ -14,8 +14,10 @@ from menagerie.generators.sources.registry import State
 
 
 def benchmark_states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
+    """Yield what is missing or wrong in benchmarks, and their numbers of records. Image files are only looked for."""
     for spec in specs:
-        problem, records = problem_and_count(spec, replace(place, allow_missing=True, tag=None))
+        problem, bench = inspect_benchmark(spec, replace(place, allow_missing=True, tag=None))
+        records = len(bench.records) + sum(bench.missing.values()) if bench else 0
         yield State(spec.name, problem, spec.source, spec.licence, records)
 
 
@@ -45,37 +47,33 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
 ) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
-    """Read the benchmarks of a command line: all `specs` if the user names them, otherwise the complete ones."""
-    return [(spec, spec.build(place)) for spec in specs] if named else read_complete(specs, place)
-
-
-def read_complete(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
-    """Read the benchmarks whose files are complete. Prints their names, and why others with all files can't be used."""
+    """Read the benchmarks of a command line: all `specs` if the user names them, otherwise the complete ones, whose
+    names are printed, and why others with all files can't be used."""
+    if named:
+        return [(spec, spec.build(place)) for spec in specs]
     found = []
     for spec in specs:
-        if missing_files(spec, place):
-            continue
-        try:
-            bench = spec.build(place)
-        except UserError as error:
-            if not problem_and_count(spec, replace(place, tag=None))[0]:
-                print(f"left out: {spec.name}: {error}", flush=True)
-            continue
-        if not problem_of(spec, bench):
+        problem, bench = inspect_benchmark(spec, place)
+        if bench and not problem:
             found.append((spec, bench))
+        elif not inspect_benchmark(spec, replace(place, tag=None))[0]:
+            print(f"left out: {spec.name}: {problem}", flush=True)
     print(f"complete in {place.root}: {', '.join(spec.name for spec, _ in found) or 'none'}", flush=True)
     return found
 
 
-def problem_and_count(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
-    """Return what is missing or wrong in a benchmark, in words, and its number of records."""
+def inspect_benchmark(spec: BenchmarkSpec, place: Place) -> tuple[str, PhotographBenchmark | None]:
+    """Return what is missing or wrong in a benchmark, in words, and the benchmark if its files can be read."""
     if problem := missing_files(spec, place):
-        return problem, 0
+        return problem, None
     try:
         bench = spec.build(place)
     except UserError as error:
-        return str(error), 0
-    return problem_of(spec, bench), len(bench.records) + sum(bench.missing.values())
+        return str(error), None
+    lost = sum(bench.missing.values())
+    problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
+    wrong = wrong_counts(spec, Counter(record.task for record in bench.records) + bench.missing)
+    return "; ".join([*problems, *(f"{name} has {found} records, not {all_}" for name, all_, found in wrong)]), bench
 
 
 def missing_files(spec: BenchmarkSpec, place: Place) -> str:
@@ -89,26 +87,9 @@ def missing_files(spec: BenchmarkSpec, place: Place) -> str:
     return ""
 
 
-def problem_of(spec: BenchmarkSpec, bench: PhotographBenchmark) -> str:
-    """Say what is missing in a benchmark whose files were read; empty if nothing is."""
-    lost = sum(bench.missing.values())
-    problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
-    problems += [
-        f"{name} has {found} records, not {official}"
-        for name, official, found in wrong_counts(spec, count_records(bench))
-    ]
-    return "; ".join(problems)
-
-
-def count_records(bench: PhotographBenchmark) -> Counter[str]:
-    """Count records by task, and all of them as "all", including those without images."""
-    records = Counter(record.task for record in bench.records) + bench.missing
-    return records + Counter({"all": records.total()})
-
-
 def wrong_counts(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the names whose number of records isn't the official one, with the official number and ours. A name is that
-    of a task or, if there is no such task, the beginning of the names of several.
+    of a task, "all" or, if there is no such task, the beginning of the names of several.
 
     Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
     """
@@ -116,6 +97,7 @@ def wrong_counts(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[s
         name: spec.sets[set_name(name)] for name, found in records.items() if found and set_name(name) in spec.sets
     }
     for name, count in (spec.counts | there).items():
-        found = records[name] or sum(n for task, n in records.items() if task.startswith(f"{name} "))
+        found = records.total() if name == "all" else records[name]
+        found = found or sum(n for task, n in records.items() if task.startswith(f"{name} "))
         if found != count:
             yield name, count, found

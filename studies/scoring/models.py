@@ -91,14 +91,11 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
     places = [place_of_cell(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
-    labels = [cell_model(name, source, place).label for source, place in zip(sources, differing, strict=True)]
-    ids = [
-        {"cell": source.folder.parent.name} if labels.count(label) > 1 else {}
-        for source, label in zip(sources, labels, strict=True)
-    ]
-    models = [
-        cell_model(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)
-    ]
+    models = [cell_model(name, *both) for both in zip(sources, differing, strict=True)]
+    labels = [model.label for model in models]
+    for k, source in enumerate(sources):
+        if labels.count(labels[k]) > 1:
+            models[k] = cell_model(name, source, differing[k] | {"cell": source.folder.parent.name})
     return sorted(models, key=lambda model: model.label)
 
 
@@ -111,34 +108,12 @@ def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """Return a model without the seed in its place, and that seed; 0 if there is none."""
+    """Return a model without the seed in its place, and that seed; 0 if there is none. Cells of a run that differ in it
+    alone then share a label; those that differ elsewhere have other places, or their ids in their labels."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
     return (cell_model(model.run, model.source, place) if same else model), seed
-
-
-def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
-    """Return, by label, each model without its seed, and the seed; cells that differ in it alone share a label."""
-    found = {model.label: less_seed(model) for model in models}
-    ways: dict[str, set[str]] = {}
-    for model in models:
-        ways.setdefault(found[model.label][0].label, set()).add(repr(settings_but_seed(model)))
-    return {
-        model.label: found[model.label] if len(ways[found[model.label][0].label]) == 1 else (model, 0)
-        for model in models
-    }
-
-
-def settings_but_seed(model: Model) -> Any:
-    """Return the settings of a cell without seeds, also those of split and base; empty for other models."""
-    return ignore_seeds(training_record(model).get("settings", {}))
-
-
-def ignore_seeds(settings: Any) -> Any:
-    if not isinstance(settings, Mapping):
-        return settings
-    return {name: ignore_seeds(value) for name, value in settings.items() if name != "seed"}
 
 
 def recorded_world(model: Model) -> str:
@@ -156,15 +131,9 @@ def axis_text(axis: str, value: Any) -> str:
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """Return shorter, unique labels for tables, by label: a cell's loses its run, or all but its last folder."""
-    for shorten in (
-        lambda model: model.cell or model.title,
-        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
-    ):
-        names = {model.label: shorten(model) for model in models}
-        if len(set(names.values())) == len(names):
-            return names
-    return {model.label: model.title for model in models}
+    """Return names for tables, by label: the words of a cell without its run, if these are unique."""
+    names = {model.label: model.cell or model.title for model in models}
+    return names if len(set(names.values())) == len(names) else {model.label: model.title for model in models}
 
 
 def training_record(model: Model) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ out: the reason stays in its folder until the next command tries again, and othe
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -111,14 +111,6 @@ class Piece(AnyJob, ABC):
     @property
     def kept(self) -> tuple[str, ...]:
         """The files beside the result whose digests it has."""
-        return ()
-
-    def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a result in results.csv."""
-        yield from ()
-
-    def notes(self, result: Mapping[str, Any]) -> Iterable[str]:
-        """Return what a reader of the page has to know of a result, beyond what all results say."""
         return ()
 
     @property

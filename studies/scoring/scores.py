@@ -107,14 +107,11 @@ def first_parts(scores: Sequence[Score]) -> Iterator[Part]:
 
 def best_sentence(title: str, scores: Sequence[Score]) -> str:
     """Say which models are best by a headline, and how good they are."""
-    top = max((its for its in scores), key=lambda one: one.its.value)
-    best = [its.model for its in scores if its.its.value == top.its.value]
-    who = f"{best[0]} is best of {len(scores)} with" if len(scores) > 1 else f"{best[0]} has"
-    if len(best) > 1:
-        who = f"{len(best)} of {len(scores)} are best with"
+    top = max(scores, key=lambda one: one.its.value)
+    best = " and ".join(its.model for its in scores if its.its.value == top.its.value)
     over = f", mean of {top.its.seeds} seeds" * (top.its.seeds > 1)
     chance = "" if top.chance is None else f"; chance is {in_percent(top.chance)}"
-    return f"{title}: {who} {top.text} % of {top.its.n} records{over}{chance}."
+    return f"{title}: best of {len(scores)} is {best} with {top.text} % of {top.its.n} records{over}{chance}."
 
 
 def level_chart(scores: Sequence[Score]) -> "alt.TopLevelMixin":

@@ -12,14 +12,12 @@ from jaxtyping import Float
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.core.identity import digest
-from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import Overlap, Training, measure_overlap, overlap_columns
@@ -33,10 +31,10 @@ from menagerie.models.texts import Texts
 from menagerie.studies.analysis.tables import FLAG, NEAR, TEXT_SCORE
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import NOTHING
-from menagerie.studies.frame.parts import Part, Sentence, Table
+from menagerie.studies.frame.parts import Part, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
-from menagerie.studies.runs.split_file import make_splits, ordered_tests
+from menagerie.studies.runs.split_file import ordered_tests
 from menagerie.studies.scoring.cards import COLUMNS as SCORE_COLUMNS
 from menagerie.studies.scoring.cards import score_row
 from menagerie.studies.scoring.judged import judged_record, questions_to
@@ -46,10 +44,8 @@ from menagerie.studies.scoring.piece import SCORES, Piece, count_images
 from menagerie.studies.scoring.scores import Score
 from menagerie.studies.scoring.texts import cut_record
 from menagerie.studies.scoring.trained_on import (
+    ScoredTest,
     coverage_parts,
-    overlap_lines,
-    scored_tests,
-    warnings_in,
     with_items,
     without_left_out,
 )
@@ -88,6 +84,13 @@ class SplitPiece(Piece):
             had = overlap_columns(self.covered[subset])
             for task, scores in tasks.items():
                 yield {**result, "cell": self.id, "subset": subset, "task": task, **scores, **had}
+
+    def notes(self, result: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what isn't known of the model's training, and how many records are left out of each test."""
+        yield from dict.fromkeys(
+            f"training unknown: {'; '.join(had.gaps)}" for had in self.covered.values() if had.gaps
+        )
+        yield from (f"its training had, of {subset}, {had}" for subset, had in self.covered.items() if had.lost)
 
     def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
         """Score all tests, and write predictions; of a frozen benchmark also all scores."""
@@ -182,12 +185,6 @@ def is_split_file(name: str) -> bool:
     return Path(name).suffix in (".h5", ".hdf5") or (Path(name).is_file() and not name.endswith(".toml"))
 
 
-def render_split(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
-    """Render the objects of a recipe's scenes that the atlas lacks, and write its split file."""
-    store = SplitFolder(root, load_world(recipe.world), resolution)
-    return make_splits(store, [recipe], workers)[recipe]
-
-
 def check_texts_readable(scorer: Scorer, tests: Tests) -> None:
     """Raise for the first text that a scorer can't read, because of an unknown word or a missing graph."""
     texts = texts_of_tests(tests)
@@ -217,23 +214,21 @@ def scores(records: Records) -> list[Score]:
 
 
 def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
-    """Yield, for each split, which records are left out, how far other models are above the first, and what their
-    training had of it."""
+    """Yield, for each split, how far other models are above the first, and what their training had of it."""
     names = short_names(records)
     scored = {
         label: records.where(split=label) for label in dict.fromkeys(arm.cell.label for arm, _ in records.results)
     }
-    for its in scored.values():
-        yield from map(Sentence, warnings_in(scored_tests(its), names))
     for (split, its), file in zip(scored.items(), file_names(scored).values(), strict=True):
         if len(its.results) > 1:
             first = its.results[0][0].cell.model
             says = f"Accuracy on swaps of {split}: percentage points above {names[first]}, on the same records. {SEEN}"
             swaps, words = its.where(task="swap"), {"model": names}
             yield Table(f"differences-{file}", swaps, ("model",), against={"model": first}, words=words, says=says)
-        yield from coverage_parts(scored_tests(its), file, names)
-
-
-def lines(records: Records) -> Iterator[str]:
-    """Yield lines on what models' training had of the tests."""
-    return overlap_lines(scored_tests(records), short_names(records))
+        tests = [
+            ScoredTest(names[piece.model], split, subset, had)
+            for piece in (arm.cell for arm, _ in its.results)
+            for subset, had in piece.covered.items()
+            if had.records
+        ]
+        yield from coverage_parts(tests, file)

@@ -35,7 +35,7 @@ class ScoringStudy(AnyStudy):
     """The label of what models are scored on."""
     written_by: ClassVar[str]
     """The module with the columns of results.csv (`COLUMNS`), the numbers (`scores`), the further parts of the page
-    (`parts`) and what is printed (`lines`). It loads pandas."""
+    (`parts`). It loads pandas."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -89,11 +89,12 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for a device that this machine hasn't, unless Slurm runs the pieces; say if options of judges are
-        unused."""
+        """Raise for unknown models, and for a device that this machine hasn't, unless Slurm runs the pieces; say if
+        options of judges are unused."""
         from menagerie.models.library.judged import JudgeSource
 
-        if self.judge != JudgeOptions() and not any(isinstance(model.source, JudgeSource) for model in self.tested):
+        judges = [model for model in self.tested if isinstance(model.source, JudgeSource)]
+        if self.judge != JudgeOptions() and not judges:
             print("note: --judge changes nothing: no model among those given answers questions")
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
@@ -132,16 +133,16 @@ class ScoringStudy(AnyStudy):
         return score_page(records, scores, writer.parts(records, scores))
 
     def conclude(self, records: "Records") -> None:
-        """Print the main numbers. Raises if nothing could be scored, or if a judge gave no verdict at all."""
+        """Print the main numbers and the notes. Raises if nothing could be scored, or if a judge gave no verdict."""
         from menagerie.studies.scoring.judged import check_verdicts
-        from menagerie.studies.scoring.page import print_headlines
+        from menagerie.studies.scoring.page import note_rows, print_headlines
 
-        left, writer = left_out_pieces(records), import_module(self.written_by)
+        left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
-        print_headlines(writer.scores(records))
-        for line in writer.lines(records):
-            print(line)
+        print_headlines(import_module(self.written_by).scores(records))
+        for model, test, note in note_rows(records.where(lambda arm: not records.left_out(arm))):
+            print(f"{model} on {test}: {note}")
         check_verdicts(records)
 
 

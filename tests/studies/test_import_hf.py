@@ -25,7 +25,7 @@ from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import load_source
 from menagerie.models.checkpoint import save_checkpoint
-from menagerie.studies.scoring.check import problem_and_count
+from menagerie.studies.scoring.check import inspect_benchmark
 from tests.command import ROOT, run_here
 from tests.disks import with_largest_file
 from tests.helpers.benchmark_files import make_sugarcrepe, make_winoground, write_json
@@ -502,7 +502,7 @@ def test_a_bad_webdataset_is_one_error_and_makes_nothing(tmp_path, change, reaso
 
 def problem(name: str, root: Path) -> str:
     """What `--check` says of a benchmark, and what opening it says."""
-    said = problem_and_count(load_benchmark(name), Place(root))[0]
+    said = inspect_benchmark(load_benchmark(name), Place(root))[0]
     with pytest.raises(UserError) as error:
         load_benchmark(name).build(Place(root))
     assert len(f"{said}{error.value}".splitlines()) == 1

@@ -157,7 +157,7 @@ def test_a_users_benchmark_is_checked_for_its_images(tmp_path):
 
 def test_without_names_all_complete_benchmarks_are_read(tmp_path, capsys):
     """Without a tagger, word orders are left out with the reason."""
-    from menagerie.studies.scoring.check import read_complete
+    from menagerie.studies.scoring.check import read_benchmarks
 
     def no_tagger(text):
         raise UserError("there is no tagger")
@@ -165,7 +165,7 @@ def test_without_names_all_complete_benchmarks_are_read(tmp_path, capsys):
     made = {name: MAKERS[name](tmp_path) for name in ("coco-order", "sugarcrepe", "winoground", "zero-shot")}
     (tmp_path / "sugarcrepe/swap_obj.json").unlink()
     specs = [replace(load_benchmark(name), counts={}, sets={}) for name in made]
-    found = [spec.name for spec, _ in read_complete(specs, Place(tmp_path, tag=no_tagger))]
+    found = [spec.name for spec, _ in read_benchmarks(specs, False, Place(tmp_path, tag=no_tagger))]
     assert found == ["winoground", "zero-shot"]
     assert capsys.readouterr().out.splitlines() == [
         "left out: coco-order: there is no tagger",
