@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from menagerie.studies.analysis.estimate import Estimate
     from menagerie.studies.measures.conditions import Conditions
-    from menagerie.studies.measures.embedding_geometry import EmbeddingGeometry
+    from menagerie.studies.measures.geometry import EmbeddingGeometry
     from menagerie.studies.measures.probe_set import ProbeMeasure
 
 FEWEST = 4  # animals of a probe set: two of each scene, and two that are absent
@@ -88,7 +88,7 @@ class Geometry(ProbeStudy):
 
     @property
     def geometry(self) -> "EmbeddingGeometry":
-        from menagerie.studies.measures.embedding_geometry import EmbeddingGeometry
+        from menagerie.studies.measures.geometry import EmbeddingGeometry
 
         return EmbeddingGeometry(self.probe_set, self.store, self.resolution)
 
@@ -209,13 +209,13 @@ def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
     """Yield tables of how often models meet each condition, at the place where all are compared."""
     from menagerie.studies.analysis.words import one_line
     from menagerie.studies.measures.conditions import EVERY, INDEPENDENT
-    from menagerie.studies.measures.tables import model_table
+    from menagerie.studies.measures.tables import table_by_model
 
     yield Heading("The conditions", one_line(CONDITIONS_SAY))
     held = at_place(rows, place)
     whole = held[held["part"].isin((EVERY, INDEPENDENT))]
     names = whole["condition"].where(whole["part"] == EVERY, INDEPENDENT)
-    yield model_table("conditions-by-model", whole.assign(condition=names), ("condition",))
+    yield table_by_model("conditions-by-model", whole.assign(condition=names), ("condition",))
     refused = held[held["value"].isna()].groupby(["condition", "refused"], sort=False)["model"].unique()
     if len(refused):
         yield Facts(
@@ -224,7 +224,7 @@ def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
     for by, title in PARTS_BY.items():
         its = at_place(rows, place, by)
         if len(its := its[~its["part"].isin((EVERY, INDEPENDENT))]):
-            yield model_table(f"parts-{by}", its, ("condition", "part"), folded=title)
+            yield table_by_model(f"parts-{by}", its, ("condition", "part"), folded=title)
 
 
 def trade_off_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
@@ -301,11 +301,11 @@ def trade_off_chart(cells: "pd.DataFrame") -> Any:
 
 def alignment_table(rows: "pd.DataFrame") -> Rows:
     """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
-    from menagerie.studies.measures.tables import model_table
+    from menagerie.studies.measures.tables import table_by_model
 
     named = rows.assign(measure=[SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)])
     order = named.dropna(subset="measure").sort_values("measure", key=lambda its: its.map([*SHOWN.values()].index))
-    return model_table("alignment", order, ("measure",), 1, 2)
+    return table_by_model("alignment", order, ("measure",), 1, 2)
 
 
 CURVE = [round(0.05 * k, 2) for k in range(61)]

@@ -161,7 +161,7 @@ def as_sent(measure: Measure) -> Sent:
     return kind.__module__ if named else str(class_file(kind)), kind.__qualname__, values
 
 
-def opened(sent: Sent) -> Measure:
+def open_sent(sent: Sent) -> Measure:
     """Make a measure in this process. Raises if its class can't be found."""
     place, name, values = sent
     try:
@@ -215,7 +215,7 @@ class Measuring(AnyJob):
 
     @cached_property
     def here(self) -> tuple[Measure, ...]:
-        return tuple(each if isinstance(each, Measure) else opened(each) for each in self.measures)
+        return tuple(each if isinstance(each, Measure) else open_sent(each) for each in self.measures)
 
     @property
     def parts(self) -> list[tuple[Measure, int | None]]:

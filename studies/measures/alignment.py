@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.measures.axes import ProbeAxes, composition_means
-from menagerie.studies.measures.linear import one_core
 from menagerie.studies.measures.measured import Measured, no_number, share_right
+from menagerie.studies.measures.probes import one_core
 
 FOLDS, EDIT_FOLDS = 5, 2
 PENALTY = 1e-3

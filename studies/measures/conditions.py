@@ -28,9 +28,9 @@ from menagerie.studies.measures.measured import Measured, no_number, share_right
 from menagerie.studies.measures.probe_set import (
     ProbeMeasure,
     has_vectors,
-    image_embeddings,
+    image_vectors,
     probe_axes,
-    text_embeddings,
+    text_vectors,
     unknown_words_reason,
 )
 
@@ -101,8 +101,8 @@ class Conditions(ProbeMeasure):
         yield from by_scores({name: scores[..., k] for k, name in enumerate(names)}, axes, unsaid)
         if has_vectors(scorer):
             asked = NEGATED if NEGATION not in unsaid else ()
-            of_texts = {name: text_embeddings(scorer, [its[name] for its in texts])[numbers] for name in asked}
-            yield from by_embeddings(image_embeddings(scorer, data)[numbers], of_texts, axes)
+            of_texts = {name: text_vectors(scorer, [its[name] for its in texts])[numbers] for name in asked}
+            yield from by_embeddings(image_vectors(scorer, data)[numbers], of_texts, axes)
 
 
 class ProbeScenes(Benchmark):

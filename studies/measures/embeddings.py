@@ -105,8 +105,8 @@ def embed_test(scorer: Scorer, name: str, test: Benchmark) -> EmbeddedItems:
     items = binary_items(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts))}
-    of_images = encode_blocks(scorer, test.images, blocks(list(numbers)))
-    of_texts = (encode_texts(scorer, block) for block in blocks(list(texts)))
+    of_images = encode_blocks(scorer, test.images, in_blocks(list(numbers)))
+    of_texts = (encode_texts(scorer, block) for block in in_blocks(list(texts)))
     images, embeddings = (single_vectors(scorer, found) for found in (of_images, of_texts))
     image_embeddings = images[[numbers[item.images[0]] for item in items]]
     both = embeddings[[[texts[text] for text in item.texts] for item in items]]
@@ -114,7 +114,7 @@ def embed_test(scorer: Scorer, name: str, test: Benchmark) -> EmbeddedItems:
     return EmbeddedItems(records, image_embeddings[:, None] * both, image_embeddings**2)
 
 
-def blocks(some: list[Any]) -> list[list[Any]]:
+def in_blocks(some: list[Any]) -> list[list[Any]]:
     return [some[k : k + BLOCK] for k in range(0, len(some), BLOCK)]
 
 

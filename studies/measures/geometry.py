@@ -1,16 +1,39 @@
-"""Geometry: how much of the variance of embeddings comes from which object has which texture, and in what form.
+"""Geometry: how much of the variance of embeddings comes from which object has which texture, and in what form; with
+their alignment and edits a measure of finished runs.
 
 D is a scene's embedding minus its swap's. Inner products are taken between two views, so that the noise of a single
 view drops out."""
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Num
 
+from menagerie.studies.frame.measure import Row
+from menagerie.studies.measures.alignment import alignment, measure_edits, units
 from menagerie.studies.measures.axes import ProbeAxes
-from menagerie.studies.measures.linear import one_core, ridge
-from menagerie.studies.measures.measured import Measured, no_number
+from menagerie.studies.measures.measured import Measured, label_rows, no_number
+from menagerie.studies.measures.probe_set import (
+    BOTH,
+    EMBEDDING,
+    IMAGE,
+    MEAN,
+    TEXT,
+    ProbeMeasure,
+    captions_of,
+    has_vectors,
+    image_vectors,
+    probe_axes,
+    text_vectors,
+    unknown_words_reason,
+)
+from menagerie.studies.measures.probes import one_core, ridge
+
+if TYPE_CHECKING:
+    from menagerie.models.scorer import Scorer
+    from menagerie.studies.runs.data import Material
 
 FOLDS = 5
 PENALTY = 1.0  # of additive fits: as much as one scene counts
@@ -18,6 +41,8 @@ SURE = 4  # standard errors by which E[D1 . D2] must be above 0
 LEAST_KEPT = 0.5  # of the variance between quartets, once that between backgrounds is subtracted
 ROUNDING = 1e-9  # share of embeddings' mean square: less is rounding
 Embeddings = Float[np.ndarray, "v p q d"]
+EDITED = "edited image"
+PLACE = {"layer": EMBEDDING, "read": MEAN, "measure": "share"}  # of refused rows
 
 
 class Geometry(NamedTuple):
@@ -151,3 +176,41 @@ def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]
 
 def as_rows(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
     return x.reshape(-1, x.shape[-1])
+
+
+@dataclass(frozen=True)
+class EmbeddingGeometry(ProbeMeasure):
+    """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the embeddings of images and
+    of texts, of both together, and of edited embeddings of images. There is a single refused row if a scorer has no
+    such embeddings, or if the captions have words that no training text has."""
+
+    version: ClassVar[int] = 3  # R2 of what a swap changes, without noise
+
+    def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
+        both = self.opened(scorer)
+        axes, numbers = probe_axes(both[0])
+        reason = unknown_words_reason([text for data in both for text in data.records.captions], material.texts)
+        if not has_vectors(scorer):
+            reason = f"{type(scorer).__name__} has no single vector for each image and each text"
+        if reason:
+            yield no_number(reason).row(part=TEXT, **PLACE)
+            return
+        texts = [text_vectors(scorer, captions_of(data))[numbers] for data in both]
+        yield from geometry_rows(image_vectors(scorer, both[0])[numbers], texts, axes)
+
+
+def geometry_rows(
+    images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
+) -> Iterator[Row]:
+    """Yield the measures of images and of texts. The two orders of mention count as views of the same images."""
+    twice, of_texts = axes.repeated(len(texts)), np.concatenate(texts)
+    yield from label_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
+    yield from label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
+    if images.shape != texts[0].shape:
+        sizes = f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text"
+        yield no_number(f"{sizes} don't share a space").row(part=BOTH, **PLACE)
+        return
+    yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(np.concatenate([images] * len(texts)), of_texts, twice))
+    unit = units(texts[0])
+    swapped = unit - unit[:, :, axes.swaps]
+    yield from label_rows(EDITED, EMBEDDING, MEAN, measure_edits(images, axes, lambda moved: (moved * swapped).sum(-1)))

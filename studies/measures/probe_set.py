@@ -126,12 +126,12 @@ def read_layers(encode: "Callable[[range], Features]", count: int, wanted: Seque
     return {place: np.concatenate(blocks) for place, blocks in parts.items()}
 
 
-def image_embeddings(scorer: "Scorer", data: "SplitDataset") -> Float[np.ndarray, "n d"]:
+def image_vectors(scorer: "Scorer", data: "SplitDataset") -> Float[np.ndarray, "n d"]:
     """Return the single vector of each image of a probe set."""
     return image_layers(scorer, data, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN]
 
 
-def text_embeddings(scorer: "Scorer", texts: "Sequence[Caption]") -> Float[np.ndarray, "n d"]:
+def text_vectors(scorer: "Scorer", texts: "Sequence[Caption]") -> Float[np.ndarray, "n d"]:
     """Return the single vector of each text."""
     return text_layers(scorer, texts, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN]
 

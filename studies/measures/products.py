@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.measures.linear import one_core, ridge
 from menagerie.studies.measures.measured import Measured, no_number
+from menagerie.studies.measures.probes import one_core, ridge
 
 STARTS = 3  # random ones; the best on the fitted compositions is taken
 SWEEPS = 80

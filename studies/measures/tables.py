@@ -56,7 +56,7 @@ def seed_means(
     return {key if len(by) > 1 else (key,): mean_over_seeds(list(values), least, most) for key, values in found}
 
 
-def model_table(
+def table_by_model(
     name: str, rows: pd.DataFrame, by: Sequence[str], times: int = 100, digits: int = 1, **how: str
 ) -> Rows:
     """Return a table with a row for each combination of the columns `by`, and a column for each model: chance, and

@@ -9,9 +9,8 @@ from menagerie.studies.measures.alignment import alignment
 from menagerie.studies.measures.axes import ProbeAxes, axes_of
 from menagerie.studies.measures.conditions import by_embeddings
 from menagerie.studies.measures.geometry import geometry
-from menagerie.studies.measures.linear import held_out_logits, standardise
 from menagerie.studies.measures.measured import bits, share_right
-from menagerie.studies.measures.probes import probe_binding, probe_left
+from menagerie.studies.measures.probes import held_out_logits, probe_binding, probe_left, standardise
 from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 
 MADE, SIX = axes(10), axes(6)
