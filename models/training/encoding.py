@@ -32,10 +32,6 @@ def encode_batch(
 
     If several processes take the step together, each encodes its share. The embedding of texts is then that of all
     texts, and if `scorer.sharing.images` is "gathered", that of images is of all images too."""
-
-    def in_float32(part: Tensor) -> Tensor:
-        return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
-
     low, ranks = recipe.precision == "bf16", ranks_of_step()
     by_rows = ranks is not None and scorer.sharing.texts == "rows"
     if by_rows:
@@ -47,7 +43,7 @@ def encode_batch(
         sharing_texts() if ranks and not by_rows else nullcontext(),
     ):
         embeddings = encode_in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
-    images, embedding = (map_tensors(embedding, in_float32) for embedding in embeddings) if low else embeddings
+    images, embedding = (map_tensors(embedding, to_float32) for embedding in embeddings) if low else embeddings
     if by_rows:
         embedding = gather_embedding(ranks, embedding, own, total)
     if ranks and scorer.sharing.images == "gathered":
@@ -63,6 +59,11 @@ def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> 
             f"processes can't share a scorer's embeddings that lack a row for each of {own} images or texts"
         )
     return map_tensors(embedding, lambda part: ranks.gather_rows(part, total))
+
+
+def to_float32(part: Tensor) -> Tensor:
+    """Convert a tensor of half precision to float32; others are returned unchanged."""
+    return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
 
 
 def encode_in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Tensors:
