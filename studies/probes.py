@@ -244,10 +244,6 @@ class ProbeModels(ScoringStudy):
             found.append(ScoredTest(model.label, "The probe set", test, had))
         return found
 
-    @property
-    def labels(self) -> dict[str, str]:
-        return {model.label: model.label for model in self.tested}
-
     @cached_property
     def names(self) -> dict[str, str]:
         """The names of models in tables."""
