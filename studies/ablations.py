@@ -10,8 +10,7 @@
 
 Each row changes the model by one line of configuration: from the model's paper (studies/analysis/ablations.toml), from
 this study's groups, or your own. It is trained on the hardest cells of the spatial and the binding grid, if it can
-change something there. Rows whose parser can't run here are left out, with the reason. Ends with `report.html` and
-`results.csv` in `--out`. Run again, it skips what is finished.
+change something there. Rows whose parser can't run here are left out, with the reason.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,19 +22,19 @@ from typing import Annotated
 
 import tyro
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import file_names
 from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
-from menagerie.envs.core.validation import SEEDS, STEPS, Range
+from menagerie.envs.core.validation import SEEDS, STEPS, Range, Several
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.spec import ScorerSpec
+from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, read_recipes, recipe_line
 from menagerie.studies.frame.claims import claim_parts
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import Grid
-from menagerie.studies.frame.hardest import HardestCells
 from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.parts import Curves, Facts, Heading, HeatMap, Paragraph, Part, Table
 from menagerie.studies.frame.records import Records
@@ -52,9 +51,45 @@ from menagerie.studies.frame.rows import (
     row_parts,
     table_columns,
 )
-from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.frame.study import SplitStudy, Study
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
+
+GRIDS: Mapping[str, Mapping[str, Grid]] = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
+
+
+@dataclass(frozen=True)
+class HardestCells(Study):
+    """A study at the hardest cells of both grids"""
+
+    splits: Annotated[tuple[str, ...], DATA, FIRST, Several(least=1)] = tuple(GRIDS)
+    """Grids whose hardest cell is trained: spatial, binding. A recipe of yours takes their place."""
+    cell: Annotated[str, DATA, FIRST] = "laptop"
+    """Preset of binding_grid.py and spatial_grid.py whose hardest cell is trained: its world, resolution and pairs."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return ("own",) if self.base else self.splits
+
+    def with_recipe(self, recipe: SplitRecipe) -> "HardestCells":
+        return replace(self, base=recipe)
+
+    def hardest(self, split: str) -> Grid:
+        """Return the grid of a split, reduced to its hardest cell or to the user's recipe."""
+        own = "spatial" if self.base and self.base.relational else "binding"
+        presets = GRIDS[own if split == "own" else choose("split", split, GRIDS)]
+        grid = presets[choose("preset of the grids", self.cell, presets)]
+        alike = {name: getattr(self, name) for name in ("store", "device", "threads", "models")}
+        return self.narrow(replace(grid, **alike))
+
+    def narrow(self, grid: Grid) -> Grid:
+        """Reduce a grid to one cell."""
+        if self.base:
+            return grid.with_recipe(self.base)
+        return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,))
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,13 @@ from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
 from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Range, Several
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
+from menagerie.studies.ablations import HardestCells
 from menagerie.studies.frame.adaptive import Course, raise_until_flat, successive_halving
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import UNKNOWN, cost_in_labels, run_cost
 from menagerie.studies.frame.grids import Grid
-from menagerie.studies.frame.hardest import HardestCells
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Curves, Lines, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -218,8 +218,8 @@ class Compute(HardestCells):
         says = f"The budget that is best on validation; points above {title_of(self.models[0])}. Bar: {self.bar:.0%}."
         yield Rows("best", BEST, rows, says=f"{says} {OUTCOMES}")
         if whole:
-            chosen, curves = runs_of((arm for arms in best.values() for arm in arms), records), every_cost(every)
-            look: dict[str, Any] = {"x": "steps", "at": FLOPS, "log": True, "large": chosen}
+            curves = every_cost(every)
+            look: dict[str, Any] = {"x": "steps", "at": FLOPS, "log": True}
             unseen = curves.where(**self.unseen())
             yield Lines("operations", unseen, panels=("split",), level=self.bar, says=BY_COST, **look)
             says = "Validation, by which all is chosen, and every test."

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.models.carry_over import Carried
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
@@ -228,6 +227,8 @@ def varying_axes(records: "Records") -> list[str]:
 
 def carried_over(records: "Records") -> dict[str, str]:
     """For each cell that started from trained weights, return a line on how many of them were carried over."""
+    from menagerie.models.carry_over import Carried
+
     results = records.results
     return {arm.cell.name: Carried.from_record(its["carried"]).text for arm, its in results if "carried" in its}
 

@@ -23,8 +23,6 @@ FUNCTIONS = {
         "generators/benchmarks",
         "generators/parsers",
     ),
-    "latex": ("further tables in LaTeX", "studies/scoring"),
-    "lines": ("what a command prints beside its numbers", "studies/scoring"),
     "main": ("a program's entry, which gives the exit status", "src/menagerie/console.py", "studies"),
     "parts": ("the parts of a page", "studies/pages", "studies/sample_search", "studies/scoring"),
     "run": ("what a command does with its options", "envs/checks", "envs/custom/photos.py"),

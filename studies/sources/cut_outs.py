@@ -135,7 +135,7 @@ def write_rendered_worlds(folder: Path, extends: str, animals: Sequence[str], ba
         write_world(folder / f"{SYNTHETIC}-{factor}.toml", f"{SYNTHETIC}-{factor}", lines)
 
 
-def check_disjoint(training: Path, test: Path) -> None:
+def check_no_shared_files(training: Path, test: Path) -> None:
     """Compare the photographs of a training world and a test world by SHA-256. Raises if one is in both, even under
     different names."""
     trained, tested = cutouts_in(training), cutouts_in(test)

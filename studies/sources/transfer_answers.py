@@ -15,7 +15,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
 from menagerie.studies.report.figures import model_label
-from menagerie.studies.sources.transfer_options import WORTH, ZERO_SHOT, Comparison, Side
+from menagerie.studies.sources.transfer_options import WORTH, ZERO_SHOT, ComparedRuns, Side
 from menagerie.studies.sources.transfer_plan import TransferPlan, TransferRun
 
 RECOGNITION, SWAPS, KNOWN = MEASURES = ("recognition", "swaps", "swaps where recognised")
@@ -75,7 +75,7 @@ class Answers(NamedTuple):
         pairs = trained_pairs(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
         return pairs | self.pairs_shown(run.start) if run.start else pairs
 
-    def pairs(self, question: str, model: str) -> list[tuple[Comparison, Pair]]:
+    def pairs(self, question: str, model: str) -> list[tuple[ComparedRuns, Pair]]:
         """Return the comparisons of a question with the records of both sides; none of worth until all are there."""
         found = []
         for its in self.study.comparisons(question, model):
@@ -88,7 +88,7 @@ class Answers(NamedTuple):
         # There may be fewer images than asked for.
         return [(its._replace(setting=self.images_of(its)) if its.first else its, pair) for its, pair in found]
 
-    def images_of(self, its: Comparison) -> int:
+    def images_of(self, its: ComparedRuns) -> int:
         return int(self.records.result(self.done[its.second[0]])["train_images"])
 
     def rows(self, question: str) -> list[SidesCompared]:

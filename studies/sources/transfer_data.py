@@ -1,31 +1,11 @@
 """The split that a run is trained on, and its tests in other worlds, some with captions without textures."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.hard_negatives.tasks import TASKS, applies, choices
-from menagerie.generators.captions.spec import CaptionSpec
-from menagerie.generators.sources.mixture import CaptionedSubset
-from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import chosen_images
 from menagerie.studies.runs.data import Material, SplitData, split_texts
-
-ASKED = ("swap", "replace animal", "replace relation")
-
-
-class BareTests(SplitTests):
-    """Tests of a spatial split whose captions have no textures: "a lion left of a bear", "a bear left of a lion"."""
-
-    def __init__(self, data: SplitDataset) -> None:
-        self.data, self.name = data, data.name
-        spec = CaptionSpec(data.split.recipe, data.split.vocabulary)
-        bare = [tuple(obj._replace(texture="") for obj in scene.objects) for scene in data.records.scenes]
-        scenes = [replace(scene, objects=objects) for scene, objects in zip(data.records.scenes, bare, strict=True)]
-        self.choices = {task: choices(task, scenes, spec) for task in ASKED if applies(TASKS[task], spec)}
-        self.items = [item for task in self.choices for item in self._task_items(task)] + self._four_way()
 
 
 @dataclass(frozen=True)
@@ -96,10 +76,14 @@ class TransferData:
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
+        # They load torch, which a plan doesn't need.
+        from menagerie.generators.sources.mixture import CaptionedSubset
+        from menagerie.studies.sources.photograph_tests import open_photograph_tests
+
         whole = self.train.open(file)
         tests, texts = {"validation": whole.tests["validation"]}, set(whole.texts)
         for test in self.tested:
-            benches = open_photograph_tests(test)
+            benches = open_photograph_tests(test.split, test.file, test.subsets, test.bare)
             tests |= benches
             captions = (text for bench in benches.values() for item in bench.items for text in item.texts)
             for its in captions:
@@ -116,10 +100,3 @@ def settings_of(split: SplitData) -> dict[str, Any]:
     """Return the settings that decide a split, but not the path of its world, whose content names images."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
-
-
-def open_photograph_tests(test: TestedSplit) -> dict[str, SplitTests]:
-    """Open the benchmarks of a test, by their names."""
-    split, kind = read_split(test.file), BareTests if test.bare else SplitTests
-    test.split.check(split)
-    return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}

@@ -84,7 +84,7 @@ Side = tuple[TransferRun, str]
 """A run, and the label of one of its tests."""
 
 
-class Comparison(NamedTuple):
+class ComparedRuns(NamedTuple):
     """Two sides that a question compares."""
 
     setting: str | int
@@ -204,38 +204,38 @@ class TransferOptions(SplitStudy):
         }
         return [f"left out: {text}" for text, lacks in reasons.items() if lacks]
 
-    def comparisons(self, question: str, model: str) -> Iterator[Comparison]:
+    def comparisons(self, question: str, model: str) -> Iterator[ComparedRuns]:
         """Yield what a question compares for a model, by runs of seed 0; nothing if it can't be answered."""
         base = TransferRun(model, 0)
         own = [base._replace(world=OWN, count=count) for count in self.own_counts]
         if question == ZERO_SHOT:
             for kind, rendered, photographed, said in TESTS:
                 run = base._replace(kind=kind)
-                yield Comparison(kind, said, (run, rendered), (run, photographed))
+                yield ComparedRuns(kind, said, (run, rendered), (run, photographed))
         elif question == FINE_TUNING:
             yield from self.tuning_comparisons(base, own)
         elif question == WORTH and own:
             tested, whole = TESTED[HELD_OUT], own[-1]
-            yield Comparison(0, tested, None, (base, HELD_OUT), (whole,))
+            yield ComparedRuns(0, tested, None, (base, HELD_OUT), (whole,))
             for run in (whole._replace(images=number) for number in sorted(self.images)):
-                yield Comparison(run.images, tested, (run, HELD_OUT), (run._replace(tuned=True), HELD_OUT), (base,))
+                yield ComparedRuns(run.images, tested, (run, HELD_OUT), (run._replace(tuned=True), HELD_OUT), (base,))
         elif question == FACTORS and model in (self.factor_models or self.models[-1:]):
             for factor in self.changeable:
                 for test in (PHOTOGRAPHS, SYNTHETIC):
-                    yield Comparison(factor, TESTED[test], (base, test), (base._replace(factor=factor), test))
+                    yield ComparedRuns(factor, TESTED[test], (base, test), (base._replace(factor=factor), test))
 
-    def tuning_comparisons(self, base: TransferRun, own: Sequence[TransferRun]) -> Iterator[Comparison]:
+    def tuning_comparisons(self, base: TransferRun, own: Sequence[TransferRun]) -> Iterator[ComparedRuns]:
         """Yield training from scratch and after synthetic training, on more and more photographs. Runs on photographs
         of other animals don't start from scratch, because these don't teach the tested animals' names."""
         others = [base._replace(world=OTHERS, count=count, tuned=True) for count in self.other_counts]
         for test in [*[HELD_OUT] * bool(own), *[PHOTOGRAPHS] * bool(others)]:
             shown = (base, *own[:1]) if test == HELD_OUT else (base,)  # all of `own` show the same pairs
-            yield Comparison("none", TESTED[test], None, (base, test), shown)
+            yield ComparedRuns("none", TESTED[test], None, (base, test), shown)
             for run in own if test == HELD_OUT else ():
                 name = f"{run.count} of each animal"
-                yield Comparison(name, TESTED[test], (run, test), (run._replace(tuned=True), test), shown)
+                yield ComparedRuns(name, TESTED[test], (run, test), (run._replace(tuned=True), test), shown)
             for run in others:
-                yield Comparison(f"of {run.count} other animals", TESTED[test], None, (run, test), shown)
+                yield ComparedRuns(f"of {run.count} other animals", TESTED[test], None, (run, test), shown)
 
     def runs_of(self, question: str) -> list[TransferRun]:
         """Return the runs of a question, each once, for all models and seeds."""

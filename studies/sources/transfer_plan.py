@@ -22,7 +22,7 @@ from menagerie.studies.sources.cut_outs import (
     VARIED,
     AnimalPhotographs,
     Files,
-    check_disjoint,
+    check_no_shared_files,
     draw_pictures,
     read_cutouts,
     write_cutout_world,
@@ -158,7 +158,7 @@ class TransferPlan(TransferOptions):
         trained = {run.world_name: run for run in study.every_run if run.world != SYNTHETIC}
         for name, run in trained.items():
             for test in chosen.keys() & {*run.worlds_tested}:
-                check_disjoint(folder / f"{name}.toml", folder / f"{test}.toml")
+                check_no_shared_files(folder / f"{name}.toml", folder / f"{test}.toml")
         names = (*chosen, SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED))
         return replace(self, prepared=Prepared(photographs, {name: folder / f"{name}.toml" for name in names}))
 

@@ -80,7 +80,7 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
     command = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), *SHORT]
     refused = run_here([*command, "--split", str(split_file(folder))], folder)
     assert refused.returncode == 2
-    assert "which is searched here" in refused.stderr
+    assert "decides it itself" in refused.stderr
     study = sample_efficiency.PRESETS["smoke"].with_recipe(read_recipe(str(folder / "mine.toml")))
     arms = all_arms(replace(study, hard_negatives=(0.0, 0.5)))  # the rules leave no more
     assert {arm.cell.data.recipe.world for arm in arms} == {"tiny"}

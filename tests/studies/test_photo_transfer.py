@@ -25,8 +25,8 @@ from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.sources import transfer_answers as answers
 from menagerie.studies.sources.cut_outs import SYNTHETIC, AnimalPhotographs, cutouts_in
+from menagerie.studies.sources.photograph_tests import BareTests
 from menagerie.studies.sources.transfer_answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.sources.transfer_data import BareTests
 from menagerie.studies.sources.transfer_options import (
     HELD_OUT,
     OTHERS,

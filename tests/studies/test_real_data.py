@@ -279,9 +279,9 @@ def begin(study, folder):
         ({"benchmarks": ("mine.py:MINE",)}, "unknown benchmark for --benchmarks 'mine.py:MINE'"),
         ({"tuned": "laptop", "recipe": replace(PLAIN.recipe, learning_rate=1e-4)}, "--learning-rate is replaced"),
         ({"pretrained": "openai", "recipe": replace(PLAIN.recipe, warmup=9)}, "--warmup is replaced"),
-        ({"starts": ("other-model",)}, "has no cell of model='clip'; known: 'oc-clip'"),
-        ({"starts": ("other-towers",)}, "architecture is micro there and nano here"),
-        ({"starts": ("same",), "pretrained": "openai"}, "pretrained is '' there and openai here"),
+        ({"starts": ("other-model",)}, "has no cell of model='clip'"),
+        ({"starts": ("other-towers",)}, "architecture is 'micro' there and 'nano' here"),
+        ({"starts": ("same",), "pretrained": "openai"}, "pretrained is '' there and 'openai' here"),
         ({"models": ("negclip",)}, "trains with false captions, which photographs don't have"),
         ({"recipe": Recipe(single_object_phase=0.5)}, "are for rendered scenes alone"),
     ],
@@ -307,7 +307,7 @@ def test_each_cell_starts_from_the_weights_of_its_own_seed(folder, tmp_path):
     jobs = jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=2)
     assert [job.cell.start.folder.parent.name for job in jobs] == ["0", "1"]
     assert [job.cell.images_seen for job in jobs] == [64 + 4 * 8] * 2
-    with pytest.raises(UserError, match="has no cell of seed=2; known: 0, 1"):
+    with pytest.raises(UserError, match="seed=2; it has seed=0"):
         jobs_of(folder, starts=(str(tmp_path / "run"),), seeds=3)
 
 

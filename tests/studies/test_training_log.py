@@ -256,23 +256,21 @@ def test_progress_lines_are_ten_seconds_apart(monkeypatch):
 
 def test_curves_have_a_column_per_model_and_a_colour_per_label(undisturbed, tmp_path):
     curves = [RunCurve(model, label, undisturbed.folder) for model in ("clip", "oc-clip") for label in ("20%", "80%")]
-    figure = training_curves([*curves, RunCurve("late", "20%", tmp_path)])  # one without a log
-    axes = np.array(figure.axes).reshape(4, 2)
-    assert [axis.get_title() for axis in axes[0]] == ["clip", "oc-clip"]
-    assert len(axes[0, 0].get_lines()) == 2
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["20%", "80%"]
-    validation = axes[1, 0].get_lines()[0]
-    assert validation.get_xdata().tolist() == [100, 130]
-    loss = axes[0, 0].get_lines()[0]
-    assert loss.get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
+    frame = training_curves([*curves, RunCurve("late", "20%", tmp_path)]).data  # one without a log
+    assert [*frame["model"].unique()] == ["clip", "oc-clip"]
+    assert [*frame["label"].unique()] == ["20%", "80%"]
+    first = frame[(frame["model"] == "clip") & (frame["label"] == "20%")]
+    assert first[first["panel"] == "validation (%)"]["step"].tolist() == [100, 130]
+    loss = first[first["panel"] == "loss"]["value"].mean()
+    assert loss == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
     assert training_curves([RunCurve("late", "20%", tmp_path)]) is None
 
 
 def test_seeds_are_averaged_where_a_panel_would_be_full(undisturbed):
     few = [RunCurve("clip", f"row {k % 6}", undisturbed.folder) for k in range(12)]
-    assert len(training_curves(few).axes[0].get_lines()) == 12
+    assert training_curves(few).data["run"].nunique() == 12
     many = [RunCurve("clip", f"row {k % 6}", undisturbed.folder) for k in range(18)]
-    lines = training_curves(many).axes[0].get_lines()
-    assert len(lines) == 6
-    assert lines[0].get_ydata().mean() == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
+    frame = training_curves(many).data
+    assert frame["run"].nunique() == 6
+    loss = frame[(frame["panel"] == "loss") & (frame["label"] == "row 0")]["value"].mean()
+    assert loss == pytest.approx(read_training(undisturbed.folder)["loss"].mean())
