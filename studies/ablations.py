@@ -9,8 +9,7 @@
     python studies/ablations.py --preset partial     # captions that leave out objects and textures
 
 Each row changes the model by one line of configuration: from the model's paper (studies/analysis/ablations.toml), from
-this study's groups, or your own. It is trained on the hardest cells of the spatial and the binding grid, if it can
-change something there. Rows whose parser can't run here are left out, with the reason.
+this study's groups, or your own. It is trained on the hardest cells of both grids, if it can change something there.
 """
 
 from collections.abc import Iterator, Mapping
