@@ -62,7 +62,7 @@ class HardestCells(Study):
     """A study at the hardest cells of both grids"""
 
     splits: Annotated[tuple[str, ...], DATA, FIRST, Several(least=1)] = tuple(GRIDS)
-    """Grids whose hardest cell is trained: spatial, binding. A recipe of yours takes their place."""
+    """Grids whose hardest cell is trained. A recipe of yours takes their place."""
     cell: Annotated[str, DATA, FIRST] = "laptop"
     """Preset of binding_grid.py and spatial_grid.py whose hardest cell is trained: its world, resolution and pairs."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
