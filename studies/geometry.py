@@ -38,6 +38,7 @@ from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.probes import ProbeStudy
 
 if TYPE_CHECKING:
@@ -64,6 +65,12 @@ class Geometry(ProbeStudy):
     negated: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a training caption also negates an absent object. All models get such runs at the first place,
     beside the grid; 0: no such runs, and no results on negation."""
+
+    def check_given(self, preset: AnyStudy) -> None:
+        if self.once != getattr(preset, "once", ()) and (
+            odd := [name for name in self.once if name not in self.models]
+        ):
+            raise UserError(f"--once {odd[0]} is not among --models; add it there, or leave it out")
 
     def check(self) -> None:
         """Raise for a probe set with too few animals or textures, and for `negated` if captions can't have negation."""

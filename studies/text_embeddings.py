@@ -29,10 +29,11 @@ from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import AblationStudy
 from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.checks import flag_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.parts import Bars, Chart, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.rows import base_row, explain_rows, table_columns
-from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
     from menagerie.studies.analysis.estimate import Estimate
@@ -70,6 +71,11 @@ class TextEmbeddings(AblationStudy):
     @property
     def title(self) -> str:
         return "What is a better text embedding worth?"
+
+    def check_given(self, preset: AnyStudy) -> None:
+        idle = [name for name in ("world", "pairs", "hard_negatives") if getattr(self, name) != getattr(preset, name)]
+        if idle and (self.base or self.split):
+            print(f"note: {flag_of(idle[0])} changes nothing beside --recipe or --split", flush=True)
 
     def narrow(self, grid: SplitStudy) -> SplitStudy:
         if self.base or self.split:
