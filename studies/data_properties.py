@@ -28,13 +28,14 @@ from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.checks import flag_of
 from menagerie.studies.frame.claims import Verdict, claim_parts, make_verdict, points_above
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.contrasts import Effect, Signs, clear_effects, contrasts, design, effect_parts
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
@@ -114,6 +115,14 @@ class DataProperties(SplitStudy):
         """The two values of each factor that is varied, as fields of recipes have them."""
         found = {name: getattr(self, OPTIONS[name]) for name in self.factors}
         return found | {"objects": tuple(map(numbers_up_to, found["objects"]))} if "objects" in found else found
+
+    def idle_options(self, preset: AnyStudy) -> Iterator[str]:
+        for name, levels in OPTIONS.items():
+            if name not in self.factors and getattr(self, levels) != getattr(preset, levels):
+                yield f"{flag_of(levels)} gives levels of {name}, which isn't among --factors"
+        varied = "batch" in self.factors and self.held == "steps"
+        if varied and self.recipe.batch != getattr(preset, "recipe", self.recipe).batch:
+            yield "--batch changes nothing, because the batch is varied; give its levels as --batches"
 
     def check(self) -> None:
         """Raise for a recipe without tests of two objects, factors without two levels, and levels at which no training

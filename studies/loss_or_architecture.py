@@ -33,6 +33,7 @@ import tyro
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
+from menagerie.models.registry import spec_of
 from menagerie.studies.compute import (
     BY_COST,
     FLOPS,
@@ -52,6 +53,7 @@ from menagerie.studies.frame.costs import cost_in_labels, step_flops
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Bars, Curves, Lines, Paragraph, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.machine import check_device_here
 
@@ -109,6 +111,14 @@ class LossOrArchitecture(Compute):
     fused_device: Annotated[str, PLACE, FIRST] = ""
     """Device (cpu or cuda) of contrastive combinations with early fusion, which are the most expensive; empty takes
     --device."""
+
+    def idle_options(self, preset: AnyStudy) -> Iterator[str]:
+        for kind in self.subjects:
+            spec = spec_of(kind.model)
+            mine, its = (study.scorers.of(kind.model) for study in (self, preset))
+            for name in kind.options(min(self.batches), 0.0):
+                if mine.get(name) != its.get(name):
+                    yield f"--{spec.name}.{name.replace('_', '-')} is set by --combinations, --negatives and --alphas"
 
     def check(self) -> None:
         super().check()

@@ -70,6 +70,16 @@ class RealTraining(PhotographStudy):
 
         check(self, preset)
 
+    def idle_options(self, preset: AnyStudy) -> Iterator[str]:
+        if self.epochs and self.recipe.steps != preset.recipe.steps:
+            yield "--steps changes nothing beside --epochs, the passes over the photographs; add --epochs 0"
+        given = {"--split": self.split, "--recipe": self.base != preset.base, "--world": self.world != preset.world}
+        if given["--recipe"] and self.split:
+            yield "--recipe changes nothing beside --split, whose file decides it"
+        for flag in [flag for flag, its in given.items() if its and not any(self.mix)]:
+            if flag == "--split" or not self.rehearse:
+                yield f"{flag} names the scenes for --mix, which is 0; give a share such as --mix 0.5"
+
     def instead(self) -> int | None:
         """With --check, print which data are complete and return the exit status, 1 if some aren't. Else return
         None."""

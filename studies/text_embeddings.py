@@ -72,10 +72,10 @@ class TextEmbeddings(AblationStudy):
     def title(self) -> str:
         return "What is a better text embedding worth?"
 
-    def check_given(self, preset: AnyStudy) -> None:
-        idle = [name for name in ("world", "pairs", "hard_negatives") if getattr(self, name) != getattr(preset, name)]
-        if idle and (self.base or self.split):
-            print(f"note: {flag_of(idle[0])} changes nothing beside --recipe or --split", flush=True)
+    def idle_options(self, preset: AnyStudy) -> Iterator[str]:
+        for name in ("world", "pairs", "hard_negatives") if self.base or self.split else ():
+            if getattr(self, name) != getattr(preset, name):
+                yield f"{flag_of(name)} changes nothing beside --recipe or --split"
 
     def narrow(self, grid: SplitStudy) -> SplitStudy:
         if self.base or self.split:

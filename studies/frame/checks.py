@@ -51,6 +51,8 @@ def check_given(study: AnyStudy, preset: AnyStudy) -> None:
     if taken := [name for name in study.decides if name in given]:
         raise UserError(f"{flag_of(taken[0])} can't be used, because this study decides it itself; leave it out")
     study.check_given(preset)
+    for line in dict.fromkeys(study.idle_options(preset)):
+        print(f"note: {line}", flush=True)
     if isinstance(study, SplitStudy):
         check_overrides(study, preset)
         of_splits = {item.name for item in fields(study.recipe_given)} | {"resolution", "base"}

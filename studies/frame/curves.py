@@ -31,9 +31,9 @@ def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> alt.Top
     """Draw the curves of all cells that have a training log; None if no cell has one. `chance`, in percent, is that of
     validation."""
     parts = [
-        curve_rows(read_training(curve.folder)).assign(model=model_label(curve.model), label=curve.label, run=str(k))
+        curve_rows(table).assign(model=model_label(curve.model), label=curve.label, run=str(k))
         for k, curve in enumerate(curves)
-        if read_training(curve.folder)
+        if (table := read_training(curve.folder))
     ]
     if not parts:
         return None

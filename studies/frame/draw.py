@@ -15,7 +15,6 @@ from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.tables import (
     meaning_of_flags,
     to_csv,
-    to_latex,
 )
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import label_text
@@ -114,8 +113,8 @@ def table_content(
     part: FilePart, frame: pd.DataFrame, shaded: int | None, chances: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return a table's content for the page; columns from `shaded` on get the colours of accuracies."""
-    html, latex = styled_table(frame, shaded, chances), to_latex(frame, part.says.replace("`", ""))
-    return {"kind": "table", **named_content(part), "html": html, "latex": latex, "flags": "", "numbers": ""}
+    content = {"kind": "table", **named_content(part), "html": styled_table(frame, shaded, chances)}
+    return content | {"frame": frame, "caption": part.says.replace("`", ""), "flags": "", "numbers": ""}
 
 
 DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Front: draw_front}

@@ -18,7 +18,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.spread import is_for_own_pairs
-from menagerie.studies.analysis.tables import DASH, flatten_texts
+from menagerie.studies.analysis.tables import DASH, flatten_texts, to_latex
 from menagerie.studies.analysis.two_levels import explain_intervals
 from menagerie.studies.analysis.words import (
     TERMS,
@@ -76,8 +76,8 @@ def write_report(study: AnyStudy, records: Records) -> Path:
     every = [*answer, *rest, *training]
     drop_former(every, out)
     shown = {id(part): write_page_part(part, out) for part in every}
-    if latex := [its["latex"] for its in shown.values() if its["kind"] == "table"]:
-        write_text(out / "results.tex", latex[0])
+    if first := next((its for its in shown.values() if its["kind"] == "table"), None):
+        write_text(out / "results.tex", to_latex(first["frame"], first["caption"]))
     values: dict[str, Any] = dict(
         title=study.title,
         answer=[shown[id(part)] for part in answer],
@@ -99,7 +99,8 @@ def write_report(study: AnyStudy, records: Records) -> Path:
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["combine"] = operator.or_
     page = environment.get_template("page.html")
-    write_text(out / "report.html", page.render(values, terms=terms_in(page.render(values, terms={}), TERMS)))
+    terms = terms_in(page.render(values | {"charts": ""}, terms={}), TERMS)
+    write_text(out / "report.html", page.render(values, terms=terms))
     return out / "report.html"
 
 

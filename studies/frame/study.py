@@ -81,6 +81,10 @@ class AnyStudy(AnyOptions, ABC):
         """Return the study with the settings of the split files that were given, if any."""
         return self
 
+    def idle_options(self, preset: "AnyStudy") -> Iterable[str]:
+        """Yield a line for each option that differs from its preset's but changes nothing; the command prints them."""
+        return ()
+
     def instead(self) -> int | None:
         """Do what an option requests in place of a run, such as a check; returns the exit status, or None if no such
         option is given."""
