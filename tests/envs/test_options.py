@@ -79,7 +79,8 @@ def test_subclass_and_inner_fields_keep_their_markers():
     assert (option("--inside.depth").group, option("--inside.depth").first) == (OTHER, False)
 
 
-def test_help_shows_first_options_and_help_all_the_rest(capsys):
+def test_help_shows_first_options_and_help_all_the_rest(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     for arguments, shown in ((["--help"], 1), (["--size", "3", "-h"], 1), (["--help-all"], 6)):
         with pytest.raises(SystemExit) as end:
             read_options(Outer, arguments, "python x.py", "About it.\n\n    python x.py FILE\n\nMore of it.")
