@@ -34,8 +34,8 @@ from menagerie.studies.runs.job import AnyJob, Report
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
-    from menagerie.studies.runs.cell import Job
     from menagerie.studies.runs.data import Material
+    from menagerie.studies.runs.job import Job
 
 FOLDER = "measures"  # in a cell's
 Row = dict[str, Any]
@@ -237,9 +237,8 @@ class Measuring(AnyJob):
         """Measure what isn't measured yet."""
         import torch
 
-        from menagerie.studies.runs.graphs import give_readers, read_graphs
+        from menagerie.studies.runs.graphs import give_readers, open_material, read_graphs
         from menagerie.studies.runs.machine import settle_torch
-        from menagerie.studies.runs.train import open_material
 
         settle_torch(self.threads)
         material, cell, missing = open_material(self.of), self.of.cell, self.missing

@@ -1,27 +1,19 @@
 """A cell: one training run with its evaluation, identified by the hash of its settings."""
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.identity import changed_fields, defaults_version, digest, identity_of
-from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
-from menagerie.models.kept_states import missing_steps
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
-from menagerie.studies.runs.job import AnyJob
-from menagerie.studies.runs.results import read_result, reason_in
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
 DIVERGED = "diverged.txt"  # why a cell diverged, so that it never gets a result
@@ -73,20 +65,16 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """All settings that decide the result; recipes, towers and splits list only differences from defaults."""
-        parts = {
-            "towers": identity_of(self.towers_recorded),
-            "recipe": identity_of(self.recipe),
-            "data": self.data.settings,
-        }
+        run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
+        run |= {"towers": identity_of(self.towers_recorded), "recipe": identity_of(self.recipe)}
         if self.towers.pretrained:  # such towers keep their own temperature
-            parts["towers"]["temperature"] = "kept"
+            run["towers"]["temperature"] = "kept"
+        run["data"] = self.data.settings
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
-        given["base"] = self.base.settings if self.base else None
-        given["start"] = self.start.weights if self.start else ""
+        given |= {"base": self.base and self.base.settings, "start": self.start and self.start.weights}
         given |= {"graphs": changed_fields(self.graphs), "parser": self.parser}
         given |= defaults_version(spec_of(self.model).config)
-        run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
-        return run | parts | {name: value for name, value in given.items() if value}
+        return run | {name: value for name, value in given.items() if value}
 
     @property
     def towers_recorded(self) -> TowerConfig:
@@ -129,166 +117,15 @@ class Cell:
         return self.recipe.steps * self.recipe.batch + (before.images_seen if before else 0)
 
 
-class Execution(NamedTuple):
-    """Settings of a run that don't affect results."""
-
-    loaders: int = 0
-    """Number of processes that prepare the run's batches."""
-    images_on_gpu: float = 0.1
-    """Share of a GPU's free memory that training images may take (see menagerie.models.training.loaders)."""
-    log: tuple[str, ...] = ()
-    """Loggers of training besides the run's file (see menagerie.studies.runs.loggers)."""
-    validate_every: int = 0
-    """Steps between two evaluations on validation (see menagerie.studies.runs.evaluation), which select
-    nothing; 0: the default."""
-    keep_states: tuple[int, ...] = ()
-    """Steps after which the run's weights are kept (see menagerie.models.kept_states)."""
-    grad_checkpointing: bool = False
-    """Whether the backward pass recomputes the activations within transformer blocks."""
-
-    @classmethod
-    def of(cls, config: Any) -> "Execution":
-        """Read these settings from a study's configuration."""
-        return cls(*(getattr(config, name) for name in cls._fields))
-
-
-@dataclass(frozen=True)
-class Job(AnyJob):
-    """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
-
-    Such jobs have no group: cells on the same data are trained in parallel, so that phases that they share are done
-    early. The executor knows how they are run (menagerie.studies.runs.executor).
-    """
-
-    cell: Cell
-    data_file: Path
-    out: Path
-    what: str = ""
-    """Name given by the study, before the cell's name."""
-    execution: Execution = field(default_factory=Execution)
-
-    @property
-    def folder(self) -> Path:
-        return self.out / "cells" / self.cell.id
-
-    @property
-    def shared(self) -> Path:
-        """The folder of files that cells of the run share during training."""
-        return self.out / "shared"
-
-    @property
-    def name(self) -> str:
-        return f"{self.what}: {self.cell.name}" if self.what else self.cell.name
-
-    @property
-    def id(self) -> str:
-        return self.cell.id
-
-    @property
-    def steps(self) -> int:
-        return self.cell.recipe.steps
-
-    @property
-    def threads(self) -> int:
-        return self.cell.threads
-
-    @property
-    def device(self) -> str:
-        return self.cell.device
-
-    @property
-    def has_processes(self) -> bool:
-        return bool(self.execution.loaders or self.execution.log)
-
-    @property
-    def base(self) -> "Job | None":
-        """The job of the cell's base."""
-        return replace(self, cell=self.cell.base, what="") if self.cell.base else None
-
-    @property
-    def same_training(self) -> "Job | None":
-        """The job of the other cell with the same training (`Cell.trained_as`), whose weights this cell only scores;
-        None if this cell takes its own steps, as with `--keep-states`.
-
-        A cell that differs only in graphs of tests takes its own steps too, unless the other one is finished.
-        """
-        other = replace(self, cell=self.cell.trained_as)
-        if other.cell == self.cell or self.execution.keep_states:
-            return None
-        return other if other.cell.options != self.cell.options or read_result(other.folder) is not None else None
-
-    @property
-    def needs(self) -> "list[Job]":
-        return list(filter(None, (self.base, self.same_training)))
-
-    @property
-    def problem(self) -> str:
-        """Why the cell diverged (loss, weights or scores weren't finite), so that it never gets a result; else
-        empty."""
-        return reason_in(self.folder, DIVERGED)
-
-    @property
-    def ended(self) -> bool:
-        return read_result(self.folder) is not None or (self.folder / DIVERGED).exists()
-
-    @property
-    def lacking(self) -> list[int]:
-        """Steps of `--keep-states` whose weights aren't kept yet, without those that the run doesn't reach."""
-        return missing_steps(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
-
-    @property
-    def lock(self) -> Path:
-        """The file that is locked while a process trains the cell."""
-        return self.out / "locks" / f"{self.id}.lock"
-
-    @property
-    def held(self) -> bool:
-        """Whether a process trains the cell now; False on file systems without locks."""
-        if not self.lock.exists():
-            return False
-        lock = FileLock(self.lock)
-        try:
-            return not lock.acquire(wait=False)
-        except OSError:
-            return False
-        finally:
-            lock.release()
-
-
-@contextmanager
-def one_training(job: Job) -> Iterator[None]:
-    """Hold the lock of a cell inside this context, and delete temporary files of killed processes. Raises if another
-    process trains the cell. Without locks, training twice is better than not training."""
-    job.lock.parent.mkdir(parents=True, exist_ok=True)
-    lock, alone = FileLock(job.lock), True
-    try:
-        if not lock.acquire(wait=False):
-            raise UserError(f"{job.name} is trained by another command; repeat this one when that has ended")
-    except OSError:
-        alone = False
-    try:
-        clear_leftovers(job.folder, below=True, alone=alone)
-        yield
-    finally:
-        if alone and job.ended:
-            job.lock.unlink(missing_ok=True)  # whoever has opened it finds that the cell has ended
-        lock.release()
-
-
 def own_files(*paths: str) -> str:
     """Return a hash of a user's files: of a model's file (file.py:Class) with the files that it imports, and of
     weights. Empty if no path is a file."""
     given = [file_and_tag(path)[0] for path in paths]
     parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
-    here = [file for file in files if file.is_file()]
-    hashed, files_read = hashlib.sha256(), [each for file in here for each in sources(file)]
+    read = [own_sources(file) if file.suffix == ".py" else [file] for file in files if file.is_file()]
+    hashed, files_read = hashlib.sha256(), [file for each in read for file in each]
     for path in files_read:
         with open_file(path) as file:
             hashed.update(file.read())
     return hashed.hexdigest()[:12] if files_read else ""
-
-
-def sources(file: Path) -> list[Path]:
-    """Return the file; for code, also the files that it imports."""
-    return own_sources(file) if file.suffix == ".py" else [file]

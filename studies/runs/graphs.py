@@ -1,19 +1,34 @@
-"""Inputs of a model besides images and captions: graphs that aren't the generator's, and negatives."""
+"""What a cell reads: its data, graphs that aren't the generator's, and the negatives of its loss."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import ReadGraphs
 from menagerie.models.recipe import FALSE_CAPTIONS, negatives_of
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import Cell, Job
+from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import Material
+from menagerie.studies.runs.job import Job
 
 if TYPE_CHECKING:
     from menagerie.generators.captioned import Captioned
     from menagerie.generators.parsers.parser import CaptionParser
     from menagerie.models.scorer import Scorer
+
+
+# The data that this process opened last.
+OPENED: dict[tuple[Any, ...], Material] = {}
+
+
+def open_material(job: Job) -> Material:
+    """Open a cell's data, or return those of the last cell if they are the same: opening takes seconds."""
+    stat = job.data_file.stat() if job.data_file.exists() else None
+    key = (job.cell.data, job.data_file, stat and (stat.st_mtime_ns, stat.st_size))
+    if key not in OPENED:
+        OPENED.clear()  # free memory first
+        OPENED[key] = job.cell.data.open(job.data_file)
+    return OPENED[key]
 
 
 class Graphs(NamedTuple):
@@ -86,21 +101,14 @@ def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[st
 
     Counterfactual images count only if the training data have counterfactuals, altered graphs only if captions state
     relations."""
+    from menagerie.generators.splits.recipe_file import KINDS
+
     wanted = negatives_of(cell.recipe, cell.negatives)
     if wanted.images:
         wanted = wanted._replace(images=bool((train.counterfactual_items(range(len(train))) >= 0).any()))
-    spec = spec_of(cell.model)
+    spec, data = spec_of(cell.model), cell.data
     options = spec.make_config(cell.options)
-    altered = spec.local_loss and options.local_weight and states_relations(cell)
+    relational = KINDS[data.kind].relational if data.kind in KINDS else getattr(data, "relational", False)
+    altered = spec.local_loss and options.local_weight and relational
     words = [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
     return words + ([f"of further captions: {FALSE_CAPTIONS[further]}"] if further in train.text_negatives else [])
-
-
-def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations: by the kind of a split, or by the attribute of other
-    data."""
-    from menagerie.generators.splits.recipe_file import KINDS
-
-    if cell.data.kind in KINDS:
-        return KINDS[cell.data.kind].relational
-    return getattr(cell.data, "relational", False)

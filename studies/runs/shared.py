@@ -7,7 +7,6 @@ and the others, which wait for it, continue from it with the same bytes as if th
 On file systems without locks each trains its own. A cell with `--keep-states` trains all of its steps itself.
 """
 
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -20,9 +19,10 @@ from menagerie.envs.core.identity import digest, identity_of
 from menagerie.envs.core.locks import FileLock
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import STATE, Cell, Job
+from menagerie.studies.runs.cell import STATE, Cell
 from menagerie.studies.runs.data import Material, content_digest
 from menagerie.studies.runs.graphs import kind_of_further_negatives
+from menagerie.studies.runs.job import Job
 from menagerie.studies.runs.results import read_result
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 POLL_SECONDS = 0.5
-NUMBER = re.compile("[0-9]+")
 Report = Callable[[int], None]  # receives each finished step, or 0 while a run waits
 
 
@@ -43,8 +42,8 @@ class SharedSteps(NamedTuple):
 
     def states(self) -> dict[int, Path]:
         """Return the intact states that cells have kept, by step; other files are ignored."""
-        files = {int(file.stem): file for file in self.folder.glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
-        return {step: file for step, file in files.items() if saved_step(file) == step}
+        files = self.folder.glob("[0-9]*.pt")
+        return {step: file for file in files if (step := saved_step(file)) and file.stem == str(step)}
 
 
 def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps | None:
@@ -52,18 +51,18 @@ def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps 
     from menagerie.models.training.feed import single_steps
     from menagerie.models.training.sampling import SINGLES
 
-    recipe = job.cell.recipe
+    recipe, shared = job.cell.recipe, job.out / "shared"
     if job.execution.keep_states:
         return None
     if recipe.decay is not None:
-        return SharedSteps(job.shared / trunk_key(job.cell), recipe.stable_steps) if recipe.stable_steps else None
+        return SharedSteps(shared / trunk_key(job.cell), recipe.stable_steps) if recipe.stable_steps else None
     steps, singles = single_steps(recipe), material.train.strata.get(SINGLES, ())
     if not steps or material.train.shares or not any(singles):
         return None
     indices = [i for i, single in enumerate(singles) if single]
     if has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
         return None
-    return SharedSteps(job.shared / phase_key(job, material, scorer, indices), steps)
+    return SharedSteps(shared / phase_key(job, material, scorer, indices), steps)
 
 
 def train_shared_steps(job: Job, shared: SharedSteps, train_until: Callable[[int], None], report: Report) -> None:
@@ -114,8 +113,7 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
 def phase_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe with defaults in fields that only affect later steps."""
     plain = Recipe()
-    later = ("singles_share", "image_negatives")
-    return replace(recipe, **{name: getattr(plain, name) for name in later})
+    return replace(recipe, singles_share=plain.singles_share, image_negatives=plain.image_negatives)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ import pytest
 
 from menagerie.envs.core.errors import Incomplete, UserError
 from menagerie.envs.core.processes import end_processes
-from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.runs.executor import run_jobs
 from menagerie.studies.runs.job import AnyJob
+from menagerie.studies.runs.slurm import Cluster
 
 HERE, ELSEWHERE = Cluster(), Cluster("local")
 ENGINES = pytest.mark.parametrize("cluster", [HERE, ELSEWHERE], ids=["here", "local"])
