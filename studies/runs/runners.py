@@ -3,6 +3,7 @@
 Results don't depend on it: each job runs alone in its process, with a fixed number of threads.
 """
 
+import contextlib
 import logging
 import multiprocessing
 import queue
@@ -123,7 +124,7 @@ def work(job: AnyJob) -> None:
         nonlocal sent
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
-            _messages.put((step, text))
+            _messages.put((job.id, step, text))
 
     after = signal.SIG_DFL
     try:
@@ -134,68 +135,44 @@ def work(job: AnyJob) -> None:
         signal.signal(signal.SIGTERM, after)
 
 
-class Worker:
-    """A process that runs one job after another; the next job needn't load torch again. It is a pool of its own, so
-    that one that is killed breaks no other."""
-
-    job: AnyJob
-    text = ""
-
-    def __init__(self) -> None:
-        context = workers_context()
-        self.messages, self.future = context.Queue(), Future[None]()
-        self.pool = ProcessPoolExecutor(1, context, begin_worker, (self.messages,))
-
-    def start(self, job: AnyJob) -> Future[None]:
-        self.job, self.text = job, ""
-        self.future = self.pool.submit(work, job)
-        return self.future
-
-    def listen(self, steps: dict[str, int]) -> None:
-        """Take the messages of the worker's job."""
-        try:
-            while True:
-                step, self.text = self.messages.get_nowait()
-                steps[self.job.id] = max(steps.get(self.job.id, 0), step)
-        except queue.Empty:
-            return
-
-
 class Workers(Runner):
-    """Worker processes of this command."""
+    """Worker processes of this command. Each runs one job after another, and needn't load torch again."""
 
     def __init__(self, most: int, threads: int) -> None:
         super().__init__()
         start_server(threads)
-        self.most, self.workers = most, list[Worker]()
-        self.others = multiprocessing.active_children()
+        context = workers_context()
+        self.most, self.messages, self.others = most, context.Queue(), multiprocessing.active_children()
+        self.pool = ProcessPoolExecutor(most, context, begin_worker, (self.messages,))
+        self.last: list[tuple[AnyJob, Future[None]]] = []
+        """The jobs that were started last, one for each worker."""
+        self.texts: dict[str, str] = {}
+        """What the running jobs said last."""
 
     def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
         """Choose a job: if possible one whose group an idle worker has loaded, else one whose group no busy worker has
         loaded."""
         if not ready or running >= self.most:
             return []
-        loaded, held = ({w.job.group for w in self.workers if w.future.done() == idle} - {""} for idle in (True, False))
+        loaded, held = ({job.group for job, its in self.last if its.done() == idle} - {""} for idle in (True, False))
         return [min(ready, key=lambda job: (job.group not in loaded, job.group in held))]
 
     def start(self, jobs: Sequence[AnyJob]) -> list[Future[None]]:
-        """Give a job to an idle worker, if possible one that has loaded its group; if none is idle, to a new worker."""
         (job,) = jobs
-        idle = [worker for worker in self.workers if worker.future.done()]
-        worker = min(idle, key=lambda worker: worker.job.group != job.group, default=None)
-        if worker is None:
-            self.workers.append(worker := Worker())
-        return [worker.start(job)]
+        handle = self.pool.submit(work, job)
+        self.last = [*self.last, (job, handle)][-self.most :]
+        return [handle]
 
     def wait(self, handles: Collection[Future[None]]) -> None:
         wait(handles, POLL_SECONDS, FIRST_COMPLETED)
-        for worker in self.workers:
-            worker.listen(self.steps)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                name, step, self.texts[name] = self.messages.get_nowait()
+                self.steps[name] = max(self.steps.get(name, 0), step)
 
     def reason(self, handle: Future[None]) -> str:
         error = handle.exception()
         if isinstance(error, BrokenProcessPool):
-            self.workers = [worker for worker in self.workers if worker.future is not handle]
             return "its process was killed, as the system does when memory is short; try fewer --workers"
         if error and not isinstance(error, UserError):
             raise error
@@ -203,15 +180,13 @@ class Workers(Runner):
 
     def line(self, handles: Collection[Future[None]]) -> str:
         """Return the losses of the first few running jobs."""
-        known = [f"{each.job.name}: {each.text}" for each in self.workers if each.text and not each.future.done()]
-        return "; ".join(known[:MOST_NAMED])
+        known = [(job.name, self.texts.get(job.id)) for job, its in self.last if not its.done()]
+        return "; ".join([f"{name}: {text}" for name, text in known if text][:MOST_NAMED])
 
     def stop(self, handles: Collection[Future[None]]) -> None:
         """End all workers. Idle ones may end by themselves first, so that their libraries free what they hold."""
-        idle = sum(worker.future.done() for worker in self.workers)
-        for worker in self.workers:
-            worker.pool.shutdown(wait=False)
-        busy, end = len(self.processes()) - idle, time.monotonic() + LEAVE_SECONDS
+        self.pool.shutdown(wait=False)
+        busy, end = sum(not handle.done() for handle in handles), time.monotonic() + LEAVE_SECONDS
         while len(self.processes()) > busy and time.monotonic() < end:
             time.sleep(0.01)
         end_processes(self.processes())

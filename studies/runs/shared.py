@@ -7,6 +7,7 @@ and the others, which wait for it, continue from it with the same bytes as if th
 On file systems without locks each trains its own. A cell with `--keep-states` trains all of its steps itself.
 """
 
+import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from menagerie.envs.core.locks import FileLock
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell
-from menagerie.studies.runs.data import Material, content_digest
+from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.graphs import kind_of_further_negatives
 from menagerie.studies.runs.job import Job
 from menagerie.studies.runs.results import read_result
@@ -106,7 +107,8 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
     settings["options"] = {name: value for name, value in cell.options.items() if name not in local}
     settings["texts"] = asdict(scorer.texts)
     settings["complete"] = material.train.complete_captions
-    settings["items"] = content_digest(material.content, indices)
+    items = hashlib.sha256(b"".join(material.content(index).encode() + b"\0" for index in indices))
+    settings["items"] = items.hexdigest()[:12]
     return digest(settings)
 
 
