@@ -222,10 +222,10 @@ def with_counterfactuals(indices: np.ndarray, counterfactuals: np.ndarray) -> np
 def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
     """Make the sampler of batches: by the shares of a mixture, or by the share of single-object scenes."""
     if data.shares:
-        return by_shares(data.strata, data.shares, recipe.batch, seed, recipe.shuffle)
+        return by_shares(data.strata, data.shares, recipe.batch, seed)
     is_single = data.strata.get(SINGLES, np.zeros(len(data), bool))
     share, steps = recipe.singles_share, single_steps(recipe)
-    return with_singles(is_single, recipe.batch, share, seed, steps, recipe.shuffle)
+    return with_singles(is_single, recipe.batch, share, seed, steps)
 
 
 def single_steps(recipe: Recipe) -> int:
