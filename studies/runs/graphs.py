@@ -37,6 +37,10 @@ class Graphs(NamedTuple):
     train: ReadGraphs | None = None
     test: ReadGraphs | None = None
 
+    @property
+    def parser(self) -> "CaptionParser | None":
+        return next((read.parser for read in self if read and read.parser), None)
+
 
 PLAIN = Graphs()
 
@@ -67,27 +71,15 @@ def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
 
     All captions are parsed at once, which is faster than one by one.
     """
-    parser = parser_of(graphs)
-    if parser is None:
+    if graphs.parser is None:
         return
     everything = range(len(material.train))
     captions = dict.fromkeys(caption.text for caption in material.train.captions(everything, everything))
     items = (item for test in material.tests.values() for item in test.items)
     captions |= dict.fromkeys(caption.text for item in items for caption in item.texts)
-    for graph in parser.parse(list(captions)):
+    for graph in graphs.parser.parse(list(captions)):
         yield from graph.nodes
         yield from (edge.predicate for edge in graph.edges)
-
-
-def parser_of(graphs: Graphs) -> "CaptionParser | None":
-    """Return the parser that makes the graphs; None if there is none."""
-    return next((read.parser for read in graphs if read and read.parser), None)
-
-
-def parsed_record(graphs: Graphs) -> dict[str, str]:
-    """Return the numbers of parsed captions and of failures, for a cell's record; empty without a parser."""
-    parser = parser_of(graphs)
-    return {"parsed": parser.counts().text} if parser else {}
 
 
 def kind_of_further_negatives(scorer: "Scorer") -> str:
@@ -97,10 +89,7 @@ def kind_of_further_negatives(scorer: "Scorer") -> str:
 
 def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[str]:
     """List the negatives of the loss besides other images and their captions: false captions, false versions of further
-    captions (of the kind `further`), counterfactual images, altered graphs.
-
-    Counterfactual images count only if the training data have counterfactuals, altered graphs only if captions state
-    relations."""
+    captions (of the kind `further`), counterfactual images (if the data have any), altered graphs (of relations)."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     wanted = negatives_of(cell.recipe, cell.negatives)

@@ -70,7 +70,7 @@ class Runner:
     """A place where jobs run. A handle of a running job is `done()` when the job runs no more."""
 
     counts_steps = True
-    """Whether `steps` has the steps of running jobs."""
+    """Whether `steps` has the last known step of each running job, by its id."""
     patient = False
     """Whether other jobs are waited for when one has failed."""
     show: Callable[[], None] = staticmethod(lambda: None)
@@ -78,11 +78,10 @@ class Runner:
 
     def __init__(self) -> None:
         self.steps: dict[str, int] = {}
-        """The last known step of each job, by its id."""
 
     def choose(self, ready: Sequence[AnyJob], running: int) -> Sequence[AnyJob]:
-        """Return those of the jobs that can be started now, while others run."""
-        raise NotImplementedError
+        """Return those of the jobs that can be started now, while others run: by default one after another."""
+        return ready[: 1 - running]
 
     def start(self, jobs: Sequence[AnyJob]) -> Sequence[Any]:
         """Start the chosen jobs; returns a handle for each."""
@@ -197,10 +196,7 @@ class Workers(Runner):
 
 
 class FirstProcess(Runner):
-    """This process, which the other processes of torchrun train together with: one job after another."""
-
-    def choose(self, ready: Sequence[AnyJob], running: int) -> Sequence[AnyJob]:
-        return ready[: 1 - running]
+    """This process, which the other processes of torchrun train together with."""
 
     def start(self, jobs: Sequence[AnyJob]) -> list[Future[None]]:
         """Run a job to its end."""

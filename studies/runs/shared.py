@@ -58,9 +58,9 @@ def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps 
     if recipe.decay is not None:
         return SharedSteps(shared / trunk_key(job.cell), recipe.stable_steps) if recipe.stable_steps else None
     steps, singles = single_steps(recipe), material.train.strata.get(SINGLES, ())
-    if not steps or material.train.shares or not any(singles):
-        return None
     indices = [i for i, single in enumerate(singles) if single]
+    if not steps or material.train.shares or not indices:
+        return None
     if has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
         return None
     return SharedSteps(shared / phase_key(job, material, scorer, indices), steps)
@@ -92,8 +92,8 @@ def train_shared_steps(job: Job, shared: SharedSteps, train_until: Callable[[int
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], further: str = "") -> bool:
-    """Whether the phase's items have false captions, which depend on the rest of the training data. `further` is the
-    kind of false further captions, if any."""
+    """Whether the phase's items have false captions (also further ones, of the kind `further`), which depend on the
+    rest of the training data."""
     kinds = filter(None, (*negatives_of(cell.recipe, cell.negatives).texts, further))
     return any(text is not None for kind in kinds for text in train.negatives(indices, indices, kind))
 
@@ -119,19 +119,17 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 
 @contextmanager
-def hold_lock(path: Path, report: Report) -> Iterator[bool]:
-    """Hold a lock inside this context. While waiting for it, calls `report(0)`, which can stop the run. Yields whether
-    the lock is held: False on file systems without locks."""
+def hold_lock(path: Path, report: Report) -> Iterator[None]:
+    """Hold a lock inside this context, unless the file system has none. While waiting for it, calls `report(0)`, which
+    can stop the run."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock, held = FileLock(path), True
-    try:
+    lock = FileLock(path)
+    with suppress(OSError):  # without locks, training twice is better than not training
         while not lock.acquire(wait=False):
             report(0)
             time.sleep(POLL_SECONDS)
-    except OSError:  # without locks, training twice is better than not training
-        held = False
     try:
-        yield held
+        yield
     finally:
         lock.release()
 

@@ -211,11 +211,10 @@ def take_steps(
 
 @contextlib.contextmanager
 def lead_training(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
-    """Make the other processes follow a training of this job inside this context.
+    """Make the other processes follow a training of this job inside this context. Yields this process as a rank (None
+    if it trains alone), and a function to call between steps, which raises `Stopped` after Ctrl-C or SIGTERM.
 
-    Yields this process as a rank (None if it trains alone), and a function to call between steps, which raises
-    `Stopped` after Ctrl-C or SIGTERM. After an error within a step this process must end, because the others wait for
-    it there.
+    After an error within a step this process must end, because the others wait for it there.
     """
     if not JOINED:
         yield None, lambda: None
@@ -287,26 +286,22 @@ def run_in_processes(body: Callable[[], None], count: int, threads: int) -> None
 
     start_server(threads)
     meeting = TCPStore(HERE, 0, is_master=True, wait_for_workers=False)  # takes a free port
-    place = {"MASTER_ADDR": HERE, "MASTER_PORT": str(meeting.port), "WORLD_SIZE": str(count)}
-    place |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}  # the first process too only connects to it
-    others = [workers_context().Process(target=follow_in_task, args=(place, rank)) for rank in range(1, count)]
+    shared = {"MASTER_ADDR": HERE, "MASTER_PORT": str(meeting.port), "WORLD_SIZE": str(count)}
+    shared |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}  # the first process too only connects to it
+    # The variables by which torchrun tells a process its rank and how to find the others.
+    first, *places = [shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+    others = [workers_context().Process(target=follow_in_task, args=(place,)) for place in places]
     for process in others:
         process.start()
-    take_place(place, 0)
+    os.environ.update(first)
     run_together(body)
     for process in others:
         process.join()
 
 
-def take_place(place: dict[str, str], rank: int) -> None:
-    """Set the environment variables by which torchrun tells a process its rank and how to find the others."""
-    os.environ.update(place | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
-
-
-def follow_in_task(place: dict[str, str], rank: int) -> None:
-    """Follow the trainings of a task's first process, and end with it. Slurm's signals are handled by the first process
-    only."""
+def follow_in_task(place: dict[str, str]) -> None:
+    """Follow the trainings of a task's first process, and end with it, which alone handles Slurm's signals."""
     ignore_signals()
     end_with_parent()
-    take_place(place, rank)
+    os.environ.update(place)
     run_command(lambda: follow_trainings(join_ranks()))

@@ -22,7 +22,6 @@ from menagerie.studies.runs.graphs import (
     kind_of_further_negatives,
     loss_negatives,
     open_material,
-    parsed_record,
     parsed_texts,
     read_graphs,
 )
@@ -83,7 +82,7 @@ def train_and_evaluate(job: Job, report: Steps, latest: LastRow, after_training:
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
         "loss_negatives": loss_negatives(cell, material.train, kind_of_further_negatives(scorer)),
-        **parsed_record(graphs),
+        **({"parsed": graphs.parser.counts().text} if graphs.parser else {}),
         **({"carried": read_carried(job.folder)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process only, so less if it resumed
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds}
