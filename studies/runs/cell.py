@@ -87,8 +87,7 @@ class Cell:
 
     @property
     def trained_as(self) -> "Cell":
-        """The cell with the same training whose tests use the generator's graphs and whose options that only affect
-        scores have their defaults; often the cell itself."""
+        """The cell with the same training that is scored with the defaults; often the cell itself."""
         graphs, scored = self.graphs.trained_with, spec_of(self.model).scored
         options = {name: value for name, value in self.options.items() if name not in scored}
         parser = self.parser if graphs.graphs != GENERATOR else ""
@@ -118,8 +117,7 @@ class Cell:
 
 
 def own_files(*paths: str) -> str:
-    """Return a hash of a user's files: of a model's file (file.py:Class) with the files that it imports, and of
-    weights. Empty if no path is a file."""
+    """Return a hash of a model's file (file.py:Class), of the files that it imports, or of weights; empty for names."""
     given = [file_and_tag(path)[0] for path in paths]
     parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]

@@ -34,10 +34,7 @@ RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `menagerie recipes`
 def parse_study(
     presets: Mapping[str, Config], default: str, description: str, more: Iterable[Option] = ()
 ) -> tuple[str, Config]:
-    """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
-
-    Help also lists `more` (options that other functions read) and, where they apply, `--preset` and `--recipe`.
-    """
+    """Parse the command line into the preset's name and its configuration. Help also lists `more`, read by others."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.set_defaults(recipe=None)
     first.add_argument("--preset", default=default)
@@ -57,8 +54,7 @@ def parse_study(
 
 @dataclass(frozen=True)
 class ScorerOptions:
-    """The options of the chosen models, in a field for each, named by the model's flag (`oc_clip`). Other models have
-    the defaults of a size: paper, small or smoke."""
+    """The options of the chosen models, a field for each (`oc_clip`); other models have the defaults of a size."""
 
     models: ClassVar[tuple[str, ...]] = ()
     """Name of the scorer for each field, registered or file.py:Class."""
@@ -109,8 +105,7 @@ def only_models(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 
 
 def with_chosen_scorers(config: Config, arguments: list[str]) -> Config:
-    """Give a study the options of the models after --models or, without it, of the preset's. Raise for an option of
-    another model."""
+    """Give a study the options of the models after --models, by default of the preset's, and refuse those of others."""
     if not hasattr(config, "scorers"):
         return config
     read = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

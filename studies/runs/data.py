@@ -169,8 +169,7 @@ def counts_of(recipe: SplitRecipe) -> PairCounts:
 
 @lru_cache(maxsize=4096)
 def distinct_images(recipe: SplitRecipe) -> int:
-    """Count the different images in train, with those of single-object scenes; each view of a scene is an image. Needs
-    no split file."""
+    """Count the different images in train, single-object scenes included, without a split file."""
     if not isinstance(recipe, BindingRecipe) or recipe.hold_out or recipe.compositions < 1:
         return len(set(recipe.subsets()["train"]))
     world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))
@@ -270,8 +269,7 @@ def ordered_tests(split: "Split") -> tuple[str, ...]:
 def make_splits(
     folder: "SplitFolder", recipes: Iterable[SplitRecipe], workers: int, names: Mapping[SplitRecipe, str] | None = None
 ) -> dict[SplitRecipe, Path]:
-    """Make the split file of each recipe, and the missing atlas entries. An error begins with the recipe's name in
-    `names`, if it has one."""
+    """Make the split file of each recipe, and missing atlas entries. An error begins with the name in `names`."""
     from menagerie.envs.core.progress import progress_bars
 
     files = {}

@@ -1,5 +1,4 @@
-"""Evaluates a trained scorer: accuracies by subset and task, and scores; also its accuracy on validation during
-training."""
+"""Evaluates a scorer: accuracies by subset and task, and scores; on validation also during training."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,8 +54,7 @@ def evaluate(
 def summaries(
     test: "Benchmark", scores: Sequence["Scores"], rules: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return the results of each task, and of four-way items under each of `rules` (None: under all). Accuracies of an
-    empty subset are None."""
+    """Return the results of each task (accuracy None without items), and of four-way items by `rules` (None: all)."""
     from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, apply_rule, summarise
 
     scored = list(zip(test.items, scores, strict=True))
@@ -101,10 +99,7 @@ EVALUATIONS, LEAST_STEPS = 10, 100
 
 def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
     """Whether to evaluate after a step: after every `every` steps (0: a tenth of the run, at least `LEAST_STEPS`) and
-    after the last.
-
-    False in the single-object phase, whose steps are shared by cells with different validation sets.
-    """
+    after the last, but not in the single-object phase, which is shared by cells with different validation sets."""
     from menagerie.models.training.feed import single_steps
 
     between = every or max(LEAST_STEPS, -(-recipe.steps // EVALUATIONS))

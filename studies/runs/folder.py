@@ -81,10 +81,8 @@ def id_of(out: Path) -> str:
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
-    """Write `config.json`; raise if `out` has results of another configuration.
-
-    Options of scorers are compared for models that both configurations have; those of further models are added.
-    """
+    """Write `config.json`; raise if `out` has results of another configuration. Options of scorers are compared for the
+    models that both have; those of further models are added."""
     file, wanted = out / CONFIG, json_value(asdict(config))
     if not file.exists():
         write_record(file, {"config": wanted, "id": secrets.token_hex(8), **provenance()}, indent=1)
@@ -124,8 +122,7 @@ def provenance() -> dict[str, Any]:
 
 
 def as_utf8(word: str) -> str:
-    """Return a word of a command as valid UTF-8, whatever the terminal's encoding; other bytes of a path are written as
-    \\xff."""
+    """Return a word of a command as valid UTF-8, with other bytes of a path as \\xff."""
     return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
@@ -134,8 +131,7 @@ OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "py
 
 
 def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Collect where a study and its finished runs ran, as recorded in its folder and in the runs' `results`, and which
-    command draws this page. Missing records are left out."""
+    """Collect where a study and its finished runs ran, as far as it is recorded, and which command draws this page."""
     file, now = out / CONFIG, provenance()
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
     runs = [each["provenance"] for each in results if each.get("provenance")]
@@ -168,11 +164,8 @@ def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
 def describe_differences(
     recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset(), place: str = ""
 ) -> str:
-    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)"; empty if it
-    doesn't.
-
-    `ignored` names fields, or parts of fields such as "scorers.sparo".
-    """
+    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)".
+    `ignored` names fields, or parts of them: "scorers.sparo"."""
     wanted = json_value(asdict(config)) if is_dataclass(config) else json_value(config)
     before = with_defaults(recorded, config) if is_dataclass(config) else recorded
     found = []

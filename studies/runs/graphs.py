@@ -46,8 +46,7 @@ PLAIN = Graphs()
 
 
 def read_graphs(job: Job, material: Material) -> Graphs:
-    """Open the sources of the graphs that a cell reads. Raises if its parser can't run here, and for graphs other than
-    the data's own if the data have no world."""
+    """Open the sources of the graphs that a cell reads. Raises if its parser can't run here, or without a world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
         return PLAIN
@@ -67,10 +66,7 @@ def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
 
 
 def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
-    """Yield all nodes and predicates that a parser finds in the captions of training and tests; they may be new words.
-
-    All captions are parsed at once, which is faster than one by one.
-    """
+    """Yield all nodes and predicates, perhaps new words, that a parser finds in all captions, parsed at once."""
     if graphs.parser is None:
         return
     everything = range(len(material.train))

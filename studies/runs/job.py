@@ -74,8 +74,7 @@ class Execution(NamedTuple):
 class Job(AnyJob):
     """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
 
-    Such jobs have no group: cells on the same data are trained in parallel, so that phases that they share are done
-    early. The executor knows how they are run.
+    Cells on the same data have no group: they are trained in parallel, so that phases that they share are done early.
     """
 
     cell: Cell
@@ -136,8 +135,7 @@ class Job(AnyJob):
 
     @property
     def problem(self) -> str:
-        """Why the cell diverged (loss, weights or scores weren't finite), so that it never gets a result; else
-        empty."""
+        """Why the cell diverged (loss, weights or scores weren't finite) and never gets a result; else empty."""
         return reason_in(self.folder, DIVERGED)
 
     @property

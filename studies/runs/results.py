@@ -70,8 +70,7 @@ def read_result(folder: Path) -> dict[str, Any] | None:
 
 
 def checked_file(folder: Path, name: str) -> Path:
-    """Return the path of a file beside a result; raises `Unreadable` if the file changed since the result was written
-    (if its digest was recorded)."""
+    """Return the path of a file beside a result; raises `Unreadable` if it changed since the result was written."""
     if digest := recorded_digest(read_result(folder) or {}, name):
         check_digest(folder / name, digest)
     return folder / name

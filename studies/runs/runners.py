@@ -149,8 +149,7 @@ class Workers(Runner):
         """What the running jobs said last."""
 
     def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
-        """Choose a job: if possible one whose group an idle worker has loaded, else one whose group no busy worker has
-        loaded."""
+        """Choose a job: if possible one whose group an idle worker has loaded, else one of no busy worker's group."""
         if not ready or running >= self.most:
             return []
         loaded, held = ({job.group for job, its in self.last if its.done() == idle} - {""} for idle in (True, False))
@@ -278,8 +277,7 @@ class ClusterTasks(Runner):
 
 
 def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> None:
-    """Run a job in a task, unless the job has already ended. `processes` is the number of processes that share a
-    training."""
+    """Run a job in a task, unless it has ended; a training in so many `processes` together."""
     if job.ended:
         return
     lines = PlainLines()

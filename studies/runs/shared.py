@@ -68,11 +68,8 @@ def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps 
 
 def train_shared_steps(job: Job, shared: SharedSteps, train_until: Callable[[int], None], report: Report) -> None:
     """Train a cell to the end of its shared steps, from the last state of this cell or of any other, and keep the state
-    after them.
-
-    `train_until` trains the cell from its own state, if any, to a step, and saves its state there. Another cell that
-    shares these steps waits meanwhile; while this one waits, `report(0)` is called.
-    """
+    after them. `train_until` trains the cell from its own state, if any, to a step, and saves its state there.
+    Meanwhile other cells that share these steps wait, and call `report(0)`."""
     from menagerie.models.training.state import StateFile, copy_state
 
     own = StateFile(job.folder / STATE, job.cell.id)
@@ -135,8 +132,7 @@ def hold_lock(path: Path, report: Report) -> Iterator[None]:
 
 
 def clear_shared(out: Path) -> None:
-    """Delete the shared states, once all cells are finished, and the last states of finished cells whose process was
-    killed."""
+    """Delete the shared states, once all cells are finished, and those of finished cells whose process was killed."""
     shutil.rmtree(out / "shared", ignore_errors=True)
     with suppress(OSError):  # a cell of another command is being trained
         (out / "locks").rmdir()

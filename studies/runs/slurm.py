@@ -103,8 +103,7 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
 
 
 def cluster_option(options: Mapping[str, str | int]) -> list[str]:
-    """Return the option that names the cluster of these options of sbatch; empty for this machine's own. Raises for
-    several."""
+    """Return the option for the one cluster that these options of sbatch name; empty for this machine's own."""
     name = str(options.get("clusters", ""))
     if "," in name or name == "all":
         raise UserError(f"clusters={name}: name one cluster, whose states can be queried: --slurm.sbatch clusters=X")
@@ -194,8 +193,7 @@ def deferred_interrupts() -> Iterator[None]:
 def submit(
     task: "Task", arguments: Sequence[Any], cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0
 ) -> "list[SubmittedJob[None]]":
-    """Submit a task for each of `arguments`; on Slurm they are one job array. Each has `cores` and `gpus`. `folder`
-    gets scripts, pickles and logs."""
+    """Submit a task for each of `arguments`, on Slurm as one job array; `folder` gets scripts, pickles and logs."""
     import submitit
 
     slurm, engine = cluster.slurm, cluster.engine
@@ -218,8 +216,7 @@ def submit(
 
 
 def end_tasks(jobs: "Sequence[SubmittedJob[None]]", cluster: Cluster) -> None:
-    """End tasks in subprocesses of this machine, which save their states. Slurm's tasks continue; print the command
-    that cancels them."""
+    """End subprocesses, which save their states; of Slurm's tasks, which continue, print how they are cancelled."""
     running = [job for job in jobs if not job.done()]
     if cluster.engine == "slurm" and running:
         arrays = sorted({job.job_id.partition("_")[0] for job in running})
@@ -249,8 +246,7 @@ def queue_watcher(*place: str) -> "InfoWatcher":
                 super().update()
 
         def read_info(self, string: bytes | str) -> dict[str, dict[str, str]]:
-            """Read squeue's lines; a job that isn't among them has ended minutes ago. Slurm may queue a job again after
-            states that aren't final."""
+            """Read squeue's lines. A job without one ended minutes ago; in other states Slurm may queue it again."""
             text = string if isinstance(string, str) else string.decode("utf-8", "surrogateescape")
             states = dict(line.split("|", 1) for line in text.splitlines() if re.match(r"\d+(_\d+)?\|", line))
             found = {job: states.get(job, "GONE") for job in self._registered - self._finished}
@@ -342,8 +338,7 @@ def is_local() -> bool:
 
 
 def may_go_on() -> bool:
-    """Whether to queue the task again: only Slurm's, and not if Slurm ends the job, because then it was cancelled, or
-    Slurm requeues it."""
+    """Whether to queue the task again: only Slurm's, unless Slurm ends the job, which was cancelled or is requeued."""
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ.get('SLURM_JOB_ID')}"]
     for _ in range(0 if is_local() else QUERIES):  # a busy Slurm may not answer at once
         if state := subprocess.run(command, capture_output=True, text=True).stdout.strip():

@@ -121,8 +121,7 @@ def ranks_on(device: str) -> "Ranks | None":
 
 
 def run_together(command: Callable[[], int | None]) -> int | None:
-    """Run a command in the first of several processes, and follow its trainings in all others; returns the exit
-    status."""
+    """Run a command in the first process, and follow its trainings in all others; returns the exit status."""
     ranks = join_ranks()
     if ranks.share.rank:
         return follow_trainings(ranks)
@@ -280,8 +279,7 @@ def follow_training(content: bytes) -> None:
 
 
 def run_in_processes(body: Callable[[], None], count: int, threads: int) -> None:
-    """Call `body` in this process, as the first of `count` processes with `threads` threads each. All others have ended
-    when this returns."""
+    """Call `body` in the first of `count` processes with `threads` threads each; waits until all have ended."""
     from torch.distributed import TCPStore
 
     start_server(threads)

@@ -196,10 +196,8 @@ def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingL
 
 
 def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
-    """Read the columns of a cell's `training.csv`: nan for empty fields, without an incomplete last line.
-
-    Empty if there is no file; raises if the file changed since the cell was finished.
-    """
+    """Read the columns of a cell's `training.csv`, with nan for empty fields, without an incomplete last line. Empty if
+    there is no file; raises if the file changed since the cell was finished."""
     if not (folder / FILE).exists():
         return {}
     try:
