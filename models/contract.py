@@ -106,8 +106,7 @@ def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
 
 
 def check_scores(subject: Subject) -> None:
-    """Check that similarity gives one finite number for each image and text, whatever else is in the batch, padding
-    included."""
+    """Check that similarity gives one finite number for each image and text, whatever else is in the batch."""
     together = subject.similarity(ALL, ALL)
     if together.shape != (len(TEXTS), len(TEXTS)):
         subject.refuse(f"similarity of 4 images and 4 texts has shape {tuple(together.shape)}, not (4, 4)")
@@ -170,8 +169,7 @@ def check_scored(subject: Subject) -> None:
 
 
 def another(value: Any, hint: Any) -> Any:
-    """Return another value for an option that is a truth value, a number, or one of several words. Options of other
-    kinds keep their value."""
+    """Return another value for an option that is a truth value, a number or one of several words; else its own."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):

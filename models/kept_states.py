@@ -22,8 +22,7 @@ def state_folder(folder: Path, step: int) -> Path:
 
 
 def owner(folder: Path, step: int) -> str:
-    """Name the owner of a state by its cell and step. The cell is the id in the folder's result or, while there is
-    none, the folder's name."""
+    """Name the owner of a state by its step and cell: the id in the folder's result, else the folder's name."""
     try:
         name = read_record(folder / RESULT)["id"]
     except (Unreadable, KeyError):

@@ -53,8 +53,7 @@ class ChatModel:
     def answers(
         self, questions: Sequence[Question], picture: Callable[[int], Picture]
     ) -> Iterator[tuple[Question, Answer]]:
-        """Yield each question with its answer, several asked at once. Raises `UserError` if the server can't be asked
-        such questions at all."""
+        """Yield each question with its answer, several asked at once. Raises if the server can't be asked at all."""
         for image, reply in sorted({(q.image is not None, bool(q.reply)) for q in questions} - self.checked):
             self.check(image, reply)
         asking, lock = ParallelRequests(self.options.at_once), threading.Lock()
@@ -188,7 +187,7 @@ class HuggingFaceModel:
     def answers(
         self, questions: Sequence[Question], picture: Callable[[int], Picture]
     ) -> Iterator[tuple[Question, Answer]]:
-        """Yield each question with its answer. Raises `UserError` if the model can't be loaded or asked."""
+        """Yield each question with its answer, several asked at once. Raises if the server can't be asked at all."""
         if self.loaded is None:
             self.loaded = load_judge_model(self.place, self.device)
         for question in questions:
@@ -197,8 +196,7 @@ class HuggingFaceModel:
             yield question, ask(question, image)
 
     def word_likelihoods(self, question: Question, picture: Image.Image | None) -> Answer:
-        """Find the log-probability of each of the question's words as the first token; the probabilities of all tokens
-        that mean a word are summed."""
+        """Find the log-probability of each word as the first token, summed over all tokens that mean it."""
         inputs = self.inputs(question.text, picture)
         values = self.log_probabilities(inputs)[-1]
         ids = self.meaning(question.words)

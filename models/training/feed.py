@@ -141,8 +141,7 @@ class Feed(torch.utils.data.Dataset):
         return torch.from_numpy(np.asarray(indices, np.int64)) if self.numbered else self.data.images(indices)
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
-        """The captions of a batch: one of each item, then a second one of each, and so on, as many as the reader
-        wants."""
+        """The captions of a batch: one of each item, then a second one of each, and so on, as the reader wants."""
         count = getattr(self.reader, "captions", 1)
         if count == 1:
             return list(self.data.captions(indices, draws))
@@ -182,8 +181,7 @@ def restore_feed(_: FileRun, state: dict[str, Any]) -> Feed:
 
 
 def check_requested_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
-    """Raise if the data lack negatives that the recipe requests. Counterfactuals may be missing if only the model asks
-    for them."""
+    """Raise if the data lack negatives that the recipe requests; only a model's wish for counterfactuals may fail."""
     for kind in negatives.texts:
         if kind not in data.text_negatives:
             known = ", ".join(data.text_negatives) or "none"

@@ -77,8 +77,7 @@ def with_singles(
 def by_shares(
     strata: Mapping[str, Bool[np.ndarray, " n"]], shares: Mapping[str, float], batch: int, seed: int
 ) -> BatchSampler:
-    """Make a sampler for a mixture of data sets: the number of items from each stratum in a batch follows from its
-    share."""
+    """Make a sampler for a mixture of data sets; a share gives the number of items from its stratum in a batch."""
     # Whole numbers with the right sum: differences of rounded cumulative sums.
     counts = np.diff(np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)).tolist()
     if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):
