@@ -122,8 +122,7 @@ def check_scores(subject: Subject) -> None:
 
 
 def check_pair_similarity(subject: Subject) -> None:
-    """Check that `pair_similarity` gives the diagonal of `similarity`, and with `pairs_only` that embeddings have a row
-    for each image or text."""
+    """Check that `pair_similarity` is the diagonal of `similarity`; with `pairs_only`, that embeddings have rows."""
     scorer = subject.scorer
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])

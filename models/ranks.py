@@ -65,7 +65,10 @@ class Ranks:
         return (GatherRows.apply(part, self) if part.is_floating_point() else self.gather(part))[:n]
 
     def column_entropies(self, logits: Float[Tensor, "n m"], targets: Float[Tensor, "n m"]) -> Float[Tensor, ""]:
-        """Return this rank's share of rows that all know; short shares are filled up with the last row."""
+        """Return this rank's share of the sum of all columns' cross-entropies, each over the images of all ranks.
+
+        The targets of a column sum to 1 over all ranks. A masked entry (logit -inf) has target 0 and adds nothing.
+        """
         own = (targets * logits.masked_fill(targets == 0, 0)).sum()
         return ColumnLogSumExp.apply(logits, self).sum() - own
 

@@ -187,7 +187,7 @@ class HuggingFaceModel:
     def answers(
         self, questions: Sequence[Question], picture: Callable[[int], Picture]
     ) -> Iterator[tuple[Question, Answer]]:
-        """Yield each question with its answer, several asked at once. Raises if the server can't be asked at all."""
+        """Yield each question with its answer. Raises `UserError` if the model can't be loaded or asked."""
         if self.loaded is None:
             self.loaded = load_judge_model(self.place, self.device)
         for question in questions:
@@ -247,8 +247,7 @@ class HuggingFaceModel:
 
 
 def append_reply(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
-    """Append a reply's tokens to the inputs, with 1 in the attention mask and 0, the type of text, in other tensors of
-    the same shape."""
+    """Append a reply's tokens to the inputs: 1 in the attention mask, 0 in other tensors of its shape (text)."""
     out, shape = dict(inputs), inputs["input_ids"].shape
     for name, value in inputs.items():
         if value.shape == shape:

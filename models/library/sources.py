@@ -99,8 +99,7 @@ class OpenCLIP(ScorerSource):
         return digest({"open_clip": self.architecture, "weights": weights} | more)
 
     def scorer(self, world: str = "") -> "Scorer":
-        """Build CLIP on these towers, at their resolution and context. If no weights are named, warn and use random
-        ones, always the same."""
+        """Build CLIP on these towers, at their own sizes; without weights, warn, and use the same random ones."""
         import torch
 
         from menagerie.models.checkpoint import build_scorer

@@ -101,8 +101,7 @@ class CLIPScorer(Scorer):
 
 
 class EmbeddedScorer(CLIPScorer):
-    """CLIP whose embeddings may hold more than vectors, for use in the loss. An embedding is a tensor of vectors or a
-    tuple with `vectors`."""
+    """CLIP whose embeddings may be tuples, for use in the loss: their vectors are in `vectors`."""
 
     def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"]:
         """The unit vectors that are compared."""

@@ -150,8 +150,7 @@ class Feed(torch.utils.data.Dataset):
     def falsify_further_captions(
         self, indices: np.ndarray, draws: list[int], captions: list[Caption]
     ) -> list[tuple[int, Caption]]:
-        """Make false versions of each image's captions after the first, of the kind that the reader wants, each with
-        the index of its caption."""
+        """Make false versions of each image's captions after the first, each with its caption's index."""
         kind, n = getattr(self.reader, "false_further", ""), len(indices)
         found: list[tuple[int, Caption]] = []
         for first in range(0, len(captions) if kind else 0, n):

@@ -30,12 +30,12 @@ from menagerie.envs.core.identity import changed_fields, digest, json_value
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_records, write_records
-from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.cell import AnyJob, Report
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
+    from menagerie.studies.runs.cell import Job
     from menagerie.studies.runs.data import Material
-    from menagerie.studies.runs.job import Job
 
 FOLDER = "measures"  # in a cell's
 Row = dict[str, Any]

@@ -18,9 +18,9 @@ from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import command_line, folder_lock
-from menagerie.studies.runs.job import Execution, Job
 from menagerie.studies.runs.torchrun import check_joined
 
 if TYPE_CHECKING:

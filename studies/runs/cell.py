@@ -1,19 +1,27 @@
-"""A cell: one training run with its evaluation, identified by the hash of its settings."""
+"""A cell: one training run with its evaluation, identified by the hash of its settings. And jobs, which the executor
+runs here or on clusters: cells, measures of finished ones, evaluations."""
 
 import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.identity import changed_fields, defaults_version, digest, identity_of
+from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
+from menagerie.models.kept_states import missing_steps
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.results import read_result, reason_in
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
 DIVERGED = "diverged.txt"  # why a cell diverged, so that it never gets a result
@@ -127,3 +135,176 @@ def own_files(*paths: str) -> str:
         with open_file(path) as file:
             hashed.update(file.read())
     return hashed.hexdigest()[:12] if files_read else ""
+
+
+Report = Callable[[int, str], None]  # receives each finished step with a text on it
+
+
+class AnyJob:
+    """Work that writes files into a folder. A job is pickled to reach the process that does it."""
+
+    id: str
+    """Jobs with the same id are the same job."""
+    name: str
+    """Short text for progress messages."""
+    folder: Path
+    """Folder of the job's files, to which nothing else writes while it runs."""
+    group: str = ""
+    """Jobs of one group load the same files, so one worker runs them one after another if it can; empty: no group."""
+    steps: int = 1
+    """Number of steps, for progress bars."""
+    threads: int = 1
+    """Threads of torch; 0 leaves torch the choice."""
+    device: str = "cpu"
+    has_processes: bool = False
+    """Whether the job has child processes, so that it may be ended only when it reports a step."""
+    needs: "Sequence[AnyJob]" = ()
+    """Jobs that must have ended before this one can run."""
+    problem: str = ""
+    """Why the job ended without a result; empty if it has one, or hasn't ended."""
+    ended: bool
+    """Whether the job is finished, according to the files in its folder."""
+    held: bool = False
+    """Whether another command runs the job now."""
+
+    def run(self, report: Report, release: Callable[[], None]) -> None:
+        """Do what is left, from where it was stopped. After `release()` the job may be ended at any moment. It has
+        failed if it raises a `UserError`, unless it has `ended` with that, for example because it diverged."""
+        raise NotImplementedError
+
+    @property
+    def outcome(self) -> str:
+        """The line that is printed when the job has ended."""
+        return f"no result of {self.name}: {self.problem}" if self.problem else f"finished {self.name}"
+
+
+class Execution(NamedTuple):
+    """Settings of a run that don't affect results: fields of `StudyOptions`."""
+
+    loaders: int = 0
+    images_on_gpu: float = 0.1
+    log: tuple[str, ...] = ()
+    validate_every: int = 0
+    keep_states: tuple[int, ...] = ()
+    grad_checkpointing: bool = False
+
+    @classmethod
+    def of(cls, config: Any) -> "Execution":
+        """Read these settings from a study's configuration."""
+        return cls(*(getattr(config, name) for name in cls._fields))
+
+
+@dataclass(frozen=True)
+class Job(AnyJob):
+    """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
+
+    Cells on the same data have no group: they are trained in parallel, so that phases that they share are done early.
+    """
+
+    cell: Cell
+    data_file: Path
+    out: Path
+    what: str = ""
+    """Name given by the study, before the cell's name."""
+    execution: Execution = field(default_factory=Execution)
+
+    @property
+    def folder(self) -> Path:
+        return self.out / "cells" / self.cell.id
+
+    @property
+    def name(self) -> str:
+        return f"{self.what}: {self.cell.name}" if self.what else self.cell.name
+
+    @property
+    def id(self) -> str:
+        return self.cell.id
+
+    @property
+    def steps(self) -> int:
+        return self.cell.recipe.steps
+
+    @property
+    def threads(self) -> int:
+        return self.cell.threads
+
+    @property
+    def device(self) -> str:
+        return self.cell.device
+
+    @property
+    def has_processes(self) -> bool:
+        return bool(self.execution.loaders or self.execution.log)
+
+    @property
+    def base(self) -> "Job | None":
+        """The job of the cell's base."""
+        return replace(self, cell=self.cell.base, what="") if self.cell.base else None
+
+    @property
+    def same_training(self) -> "Job | None":
+        """The job of the other cell with the same training (`Cell.trained_as`), whose weights this cell only scores;
+        None if this cell takes its own steps, as with `--keep-states`.
+
+        A cell that differs only in graphs of tests takes its own steps too, unless the other one is finished.
+        """
+        other = replace(self, cell=self.cell.trained_as)
+        if other.cell == self.cell or self.execution.keep_states:
+            return None
+        return other if other.cell.options != self.cell.options or read_result(other.folder) is not None else None
+
+    @property
+    def needs(self) -> "list[Job]":
+        return list(filter(None, (self.base, self.same_training)))
+
+    @property
+    def problem(self) -> str:
+        """Why the cell diverged (loss, weights or scores weren't finite) and never gets a result; else empty."""
+        return reason_in(self.folder, DIVERGED)
+
+    @property
+    def ended(self) -> bool:
+        return read_result(self.folder) is not None or (self.folder / DIVERGED).exists()
+
+    @property
+    def lacking(self) -> list[int]:
+        """Steps of `--keep-states` whose weights aren't kept yet, without those that the run doesn't reach."""
+        return missing_steps(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
+
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while a process trains the cell."""
+        return self.out / "locks" / f"{self.id}.lock"
+
+    @property
+    def held(self) -> bool:
+        """Whether a process trains the cell now; False on file systems without locks."""
+        if not self.lock.exists():
+            return False
+        lock = FileLock(self.lock)
+        try:
+            return not lock.acquire(wait=False)
+        except OSError:
+            return False
+        finally:
+            lock.release()
+
+
+@contextmanager
+def one_training(job: Job) -> Iterator[None]:
+    """Hold the lock of a cell inside this context, and delete temporary files of killed processes. Raises if another
+    process trains the cell. Without locks, training twice is better than not training."""
+    job.lock.parent.mkdir(parents=True, exist_ok=True)
+    lock, alone = FileLock(job.lock), True
+    try:
+        if not lock.acquire(wait=False):
+            raise UserError(f"{job.name} is trained by another command; repeat this one when that has ended")
+    except OSError:
+        alone = False
+    try:
+        clear_leftovers(job.folder, below=True, alone=alone)
+        yield
+    finally:
+        if alone and job.ended:
+            job.lock.unlink(missing_ok=True)  # whoever has opened it finds that the cell has ended
+        lock.release()

@@ -10,8 +10,8 @@ from typing import Any
 
 from menagerie.envs.core.errors import Incomplete, UserError
 from menagerie.envs.core.progress import PlainLines, progress_bar
+from menagerie.studies.runs.cell import AnyJob
 from menagerie.studies.runs.folder import command_line
-from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.runners import ClusterTasks, FirstProcess, Runner, Workers
 from menagerie.studies.runs.slurm import Cluster
 from menagerie.studies.runs.torchrun import JOINED, check_joined

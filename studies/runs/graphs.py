@@ -7,9 +7,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import ReadGraphs
 from menagerie.models.recipe import FALSE_CAPTIONS, negatives_of
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.cell import Cell, Job
 from menagerie.studies.runs.data import Material
-from menagerie.studies.runs.job import Job
 
 if TYPE_CHECKING:
     from menagerie.generators.captioned import Captioned

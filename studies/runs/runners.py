@@ -26,7 +26,7 @@ from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.processes import call_in_worker, end_processes, end_with_parent, workers_context
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.core.server_start import import_modules
-from menagerie.studies.runs.job import AnyJob, Job, Report
+from menagerie.studies.runs.cell import AnyJob, Job, Report
 from menagerie.studies.runs.machine import MODULES, start_server
 from menagerie.studies.runs.slurm import Cluster, Interruption, Task, check_folder, end_tasks, reason_of_end, submit
 from menagerie.studies.runs.torchrun import run_in_processes

@@ -20,10 +20,9 @@ from menagerie.envs.core.identity import digest, identity_of
 from menagerie.envs.core.locks import FileLock
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import STATE, Cell
+from menagerie.studies.runs.cell import STATE, Cell, Job
 from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.graphs import kind_of_further_negatives
-from menagerie.studies.runs.job import Job
 from menagerie.studies.runs.results import read_result
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import Stopped, UserError, run_command
 from menagerie.envs.core.processes import end_with_parent, workers_context
-from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.cell import Cell, Job
 from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.graphs import give_readers, open_material, read_graphs
-from menagerie.studies.runs.job import Job
 from menagerie.studies.runs.machine import settle_torch, start_server
 from menagerie.studies.runs.slurm import SIGNALS, Interruption
 
@@ -67,11 +66,6 @@ def check_joined() -> None:
 def check_sharing(study: Any, cells: list[Cell]) -> None:
     """Raise for options and models with which several processes can't train together, if there are several."""
     count, engine = processes_of(study), study.cluster.engine
-    if processes() > 1 and study.workers > 1:
-        raise UserError(
-            f"--workers {study.workers}: torchrun makes runs one after another, each training in all {processes()} "
-            "processes; leave it out"
-        )
     if processes() > 1 and engine != "none":
         raise UserError(
             f"--cluster {engine} under torchrun would submit every run {processes()} times; start it "

@@ -11,7 +11,7 @@ from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.records import write_record
 from menagerie.models.kept_states import keep_state
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, Report, one_training
 from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.evaluation import FILE, evaluate, evaluates_after, sample_accuracy
 from menagerie.studies.runs.folder import provenance
@@ -25,7 +25,6 @@ from menagerie.studies.runs.graphs import (
     parsed_texts,
     read_graphs,
 )
-from menagerie.studies.runs.job import Job, Report, one_training
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import CARRIED, read_carried, read_result, write_result
 from menagerie.studies.runs.shared import Report as Steps

@@ -21,7 +21,7 @@ from jaxtyping import Float64
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_name, write_csv, writing
 from menagerie.envs.core.reading import read_text
-from menagerie.studies.runs.job import Job
+from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.results import checked_file
 
 if TYPE_CHECKING:

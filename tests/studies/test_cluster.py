@@ -17,8 +17,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.runs.cell import AnyJob, Job
 from menagerie.studies.runs.executor import run_jobs
-from menagerie.studies.runs.job import AnyJob, Job
 from menagerie.studies.runs.runners import ClusterTasks
 from menagerie.studies.runs.slurm import Cluster, Slurm, Task, check_cluster, end_tasks, queue_watcher, submit
 from tests.command import GRID, QUICK, WAIT_SECONDS, run_here, succeed, until

@@ -24,8 +24,7 @@ from menagerie.studies.frame.adaptive import Course, InventedResults, has_stoppe
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.costs import UNKNOWN, run_flops, step_flops
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.runs.cell import CHECKPOINT, STATE
-from menagerie.studies.runs.job import Job
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.shared import SharedSteps, trunk_key
 from menagerie.studies.runs.train import run_cell

@@ -11,8 +11,8 @@ import pytest
 
 from menagerie.envs.core.errors import Incomplete, UserError
 from menagerie.envs.core.processes import end_processes
+from menagerie.studies.runs.cell import AnyJob
 from menagerie.studies.runs.executor import run_jobs
-from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.slurm import Cluster
 
 HERE, ELSEWHERE = Cluster(), Cluster("local")

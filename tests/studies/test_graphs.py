@@ -9,9 +9,8 @@ from safetensors.numpy import load_file
 
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.graphs import open_material
-from menagerie.studies.runs.job import Job
 from menagerie.studies.runs.shared import phase_key
 from menagerie.studies.runs.train import run_cell
 from tests.grid_cells import cells, render

@@ -16,10 +16,9 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.measure import FOLDER, Measure, read_measured, write_measured
-from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.data import SplitData
 from menagerie.studies.runs.executor import run_jobs
-from menagerie.studies.runs.job import Execution, Job
 from menagerie.studies.runs.slurm import Cluster
 from menagerie.studies.runs.train import run_cell
 from tests.command import run_here

@@ -10,8 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
-from menagerie.studies.runs.job import Job
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job, Start
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.train import run_with_needs
 from tests.grid_cells import cells, render

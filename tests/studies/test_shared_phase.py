@@ -19,9 +19,8 @@ from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.runs import train as train_module
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job, one_training
 from menagerie.studies.runs.command_line import only_models, scorer_options
-from menagerie.studies.runs.job import Execution, Job, one_training
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.runners import run_interruptible
 from menagerie.studies.runs.shared import clear_shared, hold_lock, phase_recipe

@@ -11,8 +11,8 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import distinct_words, text_space, tokenizer_of
 from menagerie.studies import binding_grid, spatial_grid
+from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import split_material, split_texts
-from menagerie.studies.runs.job import Job
 from menagerie.studies.runs.train import fresh_scorer
 from tests.grid_cells import cells, splits
 from tests.helpers.splits import RECIPE, make_split

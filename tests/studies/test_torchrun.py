@@ -161,7 +161,6 @@ def first_of_two(monkeypatch):
 @pytest.mark.parametrize(
     ("study", "line"),
     [
-        (replace(SMOKE, workers=2), "--workers 2: torchrun makes runs one after another"),
         (replace(SMOKE, cluster=Cluster("local")), "--cluster local under torchrun"),
         (replace(SMOKE, device="cuda:1"), "--device cuda:1: each of 2 processes takes a GPU of its own"),
         (replace(SMOKE, recipe=replace(SMOKE.recipe, batch=9)), "--batch 9 can't be shared by 2 processes"),

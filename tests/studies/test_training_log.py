@@ -18,9 +18,8 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, HistoryRow
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.curves import RunCurve, training_curves
-from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import evaluates_after, sample_accuracy
-from menagerie.studies.runs.job import Execution, Job
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
