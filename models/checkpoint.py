@@ -105,8 +105,7 @@ def config_in(folder: Path) -> CheckpointConfig:
 
 
 def config_of(description: Mapping[str, Any]) -> CheckpointConfig:
-    """Convert what `describe_scorer` gave into a config. Its towers don't `load` pretrained weights, because the
-    checkpoint has all weights."""
+    """Convert what `describe_scorer` gave into a config; its towers don't `load`, as the checkpoint has all weights."""
     towers = TowerConfig(**description["towers"] | {"load": False})
     return msgspec.convert({"weights": "", **description, "towers": asdict(towers)}, CheckpointConfig)
 

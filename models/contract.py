@@ -106,8 +106,7 @@ def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
 
 
 def check_scores(subject: Subject) -> None:
-    """Check that similarity gives one finite number for each image and text, whatever else is in the batch, padding
-    included."""
+    """Check that similarity gives one finite number for each image and text, whatever else is in the batch."""
     together = subject.similarity(ALL, ALL)
     if together.shape != (len(TEXTS), len(TEXTS)):
         subject.refuse(f"similarity of 4 images and 4 texts has shape {tuple(together.shape)}, not (4, 4)")
@@ -123,8 +122,7 @@ def check_scores(subject: Subject) -> None:
 
 
 def check_pair_similarity(subject: Subject) -> None:
-    """Check that `pair_similarity` gives the diagonal of `similarity`, and with `pairs_only` that embeddings have a row
-    for each image or text."""
+    """Check that `pair_similarity` is the diagonal of `similarity`; with `pairs_only`, that embeddings have rows."""
     scorer = subject.scorer
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
@@ -170,8 +168,7 @@ def check_scored(subject: Subject) -> None:
 
 
 def another(value: Any, hint: Any) -> Any:
-    """Return another value for an option that is a truth value, a number, or one of several words. Options of other
-    kinds keep their value."""
+    """Return another value for an option that is a truth value, a number or one of several words; else its own."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):

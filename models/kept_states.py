@@ -1,7 +1,7 @@
 """The weights of a run after the steps that `--keep-states` names: a checkpoint for each, beside the final one."""
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,7 @@ def state_folder(folder: Path, step: int) -> Path:
 
 
 def owner(folder: Path, step: int) -> str:
-    """Name the owner of a state by its cell and step. The cell is the id in the folder's result or, while there is
-    none, the folder's name."""
+    """Name the owner of a state by its step and cell: the id in the folder's result, else the folder's name."""
     try:
         name = read_record(folder / RESULT)["id"]
     except (Unreadable, KeyError):
@@ -47,25 +46,6 @@ def keep_state(folder: Path, step: int, model: str, scorer: "Scorer") -> None:
     from menagerie.models.checkpoint import save_checkpoint
 
     save_checkpoint(state_folder(folder, step), model, scorer, owner(folder, step))
-
-
-def make_state_keeper(
-    folder: Path,
-    steps: Collection[int],
-    model: str,
-    scorer: "Scorer",
-    aside: Callable[[Callable[[], None]], object] = lambda action: action(),
-) -> Callable[[int], None]:
-    """Make a function to call after each step, which keeps the state if it is one of `steps`.
-
-    `aside` runs the saving, so that a caller can leave it out of the training time.
-    """
-
-    def keep(step: int) -> None:
-        if step in steps:
-            aside(lambda: keep_state(folder, step, model, scorer))
-
-    return keep
 
 
 @contextlib.contextmanager

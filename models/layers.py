@@ -46,8 +46,7 @@ class Layered(Protocol):
         """The layers of texts that the scorer adds, like `image_parts`."""
 
     def text_rows(self, texts: Tensors) -> TextRows:
-        """Which rows of the text tower's output make up each text, from what `reader` gave; without it, one row for
-        each text."""
+        """Which rows of the text tower's output make up each text, from what `reader` gave; by default one row each."""
 
     def paired_slots(self, images: Tensors, texts: Tensors) -> Layer:
         """The slots that text i takes from image i, given their embeddings."""

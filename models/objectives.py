@@ -36,8 +36,7 @@ class Targets(NamedTuple):
     phrases: int = 0
     """Number of texts at the end that are phrases of captions. Unlike false captions, they are true of their owner."""
     block: Block | None = None
-    """Which images of the batch these n are, if other processes have the rest; None if there are no others. The texts
-    are those of the whole batch."""
+    """Which images of the whole batch these n are, if other processes have the rest; texts are always all."""
 
     @property
     def images(self) -> int:

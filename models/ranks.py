@@ -45,15 +45,13 @@ class Ranks:
     """torch's group for tensors on the CPU. In it a process may wait for others as long as it takes."""
 
     def gather(self, part: Tensor) -> Tensor:
-        """Return the rows of all ranks, in the order of ranks. Each rank must give the same number of rows. No gradient
-        passes through."""
+        """Return the rows of all ranks, equally many of each, in the order of ranks. No gradient passes through."""
         every = part.new_empty(self.share.count * len(part), *part.shape[1:])
         dist.all_gather_into_tensor(every, part.contiguous(), group=self.group)
         return every
 
     def own_rows(self, rows: Tensor) -> Tensor:
-        """Return this rank's share of rows that all ranks know. All shares have the same length: short ones are filled
-        up with the last row."""
+        """Return this rank's share of rows that all know; short shares are filled up with the last row."""
         each = -(-len(rows) // self.share.count)
         number = torch.arange(self.share.rank * each, (self.share.rank + 1) * each, device=rows.device)
         return rows[number.clamp_max(len(rows) - 1)]
@@ -75,8 +73,7 @@ class Ranks:
         return ColumnLogSumExp.apply(logits, self).sum() - own
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """Replace gradients by their sums over all ranks, and return the sum of the losses. A parameter that has no
-        gradient on any rank keeps none."""
+        """Replace gradients by their sums over all ranks, as far as any rank has one; returns the sum of the losses."""
         every = [parameter for parameter in parameters if parameter.requires_grad]
         some = torch.tensor([parameter.grad is not None for parameter in every], dtype=torch.uint8)
         dist.all_reduce(some, dist.ReduceOp.MAX, group=self.control)

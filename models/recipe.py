@@ -9,7 +9,6 @@ from menagerie.envs.core.validation import RATE, SHARE, STEPS, Range, Several, v
 from menagerie.generators.storage.false_captions import FalseCaption
 
 WARMUP = Range(0, STEPS.high)
-Shuffle = Literal["feistel"]
 Precision = Literal["float32", "tf32", "bf16"]
 # Names of the kinds of false captions in reports.
 FALSE_CAPTIONS = {
@@ -61,9 +60,6 @@ class Recipe:
     image_negatives: bool = False
     """Show training images together with their counterfactuals, which show the same objects swapped; the number of
     images per step stays the same. For data in which pairs have counterfactuals (--hard-negatives)."""
-    shuffle: Shuffle | None = None
-    """Where the order of a pass comes from. None: from memory, four bytes an image in each process that prepares
-    batches. feistel: computed as it is read, for more than a million images; the order is another."""
     precision: Precision = "float32"
     """Precision of training. bf16: encoders multiply in bfloat16 (docs/training.md); weights, comparisons and the loss
     stay float32. tf32: a GPU rounds the factors of all matrix products to 11 bits. Tests always score in float32."""

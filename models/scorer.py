@@ -107,8 +107,7 @@ class Scorer(nn.Module, ABC):
         return False
 
     def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"] | None:
-        """The vector of each image or text; None if the embedding has none, or if `pairs_only`. Token ids aren't
-        vectors."""
+        """The vector of each image or text; None if there is none, or if `pairs_only`. Token ids aren't vectors."""
         vectors = isinstance(embedding, Tensor) and embedding.ndim == 2 and embedding.is_floating_point()
         return embedding if vectors and not self.pairs_only else None
 

@@ -17,8 +17,7 @@ KINDS = {"captions", "graphs", "images"}  # of what scorers read, and of negativ
 
 @dataclass(frozen=True)
 class Range:
-    """Range of numbers that tuning searches, from `least` to `most`, by their logarithm if `log`. If both are whole
-    numbers, all are."""
+    """Range of numbers that tuning searches, by their logarithm if `log`; whole ones if both ends are."""
 
     least: int | float
     most: int | float

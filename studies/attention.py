@@ -27,7 +27,7 @@ from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.records import read_record
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, build_dataclass
-from menagerie.studies.cluster.jobs import Cluster, check_cluster
+from menagerie.studies.runs.slurm import Cluster, check_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -90,7 +90,7 @@ class Evaluate(ScoringStudy):
         from menagerie.generators.frozen.digests import make_frozen
         from menagerie.generators.splits.recipe_file import FROZEN
         from menagerie.generators.storage.folder import SplitFolder
-        from menagerie.studies.runs.split_file import make_splits
+        from menagerie.studies.runs.data import make_splits
 
         super().prepare(out)
         for name, recipe in self.recipes.items():

@@ -492,7 +492,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], None]]] = {
 
 def main() -> int:
     """Run the measurement that the first argument names."""
-    from menagerie.studies.runs.together import check_joined
+    from menagerie.studies.runs.torchrun import check_joined
 
     check_joined()
     command = running_command()

@@ -56,7 +56,7 @@ def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
     if grid.split:
         return "", dict(grid.files)
     from menagerie.generators.storage.folder import SplitFolder
-    from menagerie.studies.runs.split_file import make_splits
+    from menagerie.studies.runs.data import make_splits
 
     store = SplitFolder(grid.store, load_world(grid.world), grid.resolution)
     files = make_splits(store, splits(grid), workers)

@@ -12,7 +12,6 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import UInt64
 
 from menagerie.envs.core.options import default_of
 
@@ -72,14 +71,3 @@ def seed_of(seed: int, *parts: object) -> int:
 def generator(seed: int, *parts: object) -> np.random.Generator:
     """A random generator seeded with `seed_of(seed, *parts)`."""
     return np.random.default_rng(seed_of(seed, *parts))
-
-
-GOLDEN, FIRST, SECOND = (np.uint64(v) for v in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-
-
-def mix_bits(x: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
-    """A fast hash of 64-bit words, for tables and permutations: Splitmix64's finaliser, a bijection (Steele, Lea,
-    Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014)."""
-    x = (x ^ (x >> np.uint64(30))) * FIRST
-    x = (x ^ (x >> np.uint64(27))) * SECOND
-    return x ^ (x >> np.uint64(31))

@@ -80,8 +80,7 @@ def scores_of_pairs(
 def rank_chosen(
     scores: Float[np.ndarray, "n m"], chosen: Bool[np.ndarray, "n m"], first: Float[np.ndarray, "n m"]
 ) -> Float[np.ndarray, "n m"]:
-    """Keep the scores of each row's chosen candidates. Others get lower scores, in the order of `first` and with the
-    same ties."""
+    """Keep the scores of chosen candidates; others get lower ones, in the order of `first` and with the same ties."""
     out = np.where(chosen, scores, 0).astype(np.float32)
     for row, its in enumerate(chosen):
         if not its.all():

@@ -174,8 +174,7 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
 
 
 def count_passes(pool: Pool) -> int:
-    """Return the number of passes that a scorer with `pairs_only` needs for a pool: one for each image and phrasing.
-    Equal texts count once."""
+    """Return the number of passes of a scorer with `pairs_only`: one for each image and different phrasing."""
     return len(pool.images) * sum(map(len, dict.fromkeys(pool.texts)))
 
 
@@ -231,8 +230,7 @@ class TextPasses:
 
 
 def average_phrasings(embedding: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
-    """Return each text's mean unit vector, scaled to length 1; the vectors in `embedding` if each text has one
-    phrasing."""
+    """Return each text's mean unit vector, scaled to length 1; `embedding` itself if each text has one phrasing."""
     embedding = embedding[: bounds[-1]]
     if len(embedding) == len(bounds) - 1:
         return embedding

@@ -99,8 +99,7 @@ class Judge:
         return AnswerStore(self.options.answers, self.respondent.name, {**self.respondent.identity(), **how})
 
     def begin(self, report: Callable[[int], None]) -> None:
-        """Reset all counts. From then on, when all questions about further images are answered, `report` is called with
-        their number."""
+        """Reset all counts; `report` is then called with the number of further images that are answered."""
         self.report, self.reported = report, 0
         self.counts: Counter[str] = Counter()
         self.models: dict[str, None] = {}

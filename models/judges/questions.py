@@ -30,8 +30,7 @@ class JudgeOptions:
     blind: Annotated[bool, FIRST] = False
     """Also a row for each form of question in which the model never sees the image: what captions alone give away."""
     prior: Annotated[float, Range(0.0, 10.0)] = 0.0
-    """For likelihood: weight of the caption's log-probability without the image, which is subtracted (VisualGPTScore's
-    alpha)."""
+    """For likelihood: weight of the caption's log-probability without the image (VisualGPTScore's alpha)."""
     side: Annotated[int, Range(1, SIDE.high)] = 224
     """Smaller images are enlarged by a whole factor to at least this side, in pixels: servers resize differently."""
     largest: Annotated[int, Range(16, 16384)] = 1024
@@ -41,8 +40,7 @@ class JudgeOptions:
     tokens: Annotated[int, Range(1, 100_000)] = 8
     """Length of the longest answer, in tokens; a model that reasons before it answers needs hundreds."""
     unanswered: Literal["refuse", "tie"] = "refuse"
-    """What becomes of questions without an answer: the split or benchmark is left out until they have one, or their
-    items tie."""
+    """What becomes of questions without an answer: the split or benchmark is left out, or their items tie."""
     key: Annotated[str, PLACE] = ""
     """Name of the environment variable that holds the server's key."""
     at_once: Annotated[int, PLACE, POSITIVE] = 16

@@ -53,8 +53,7 @@ class ChatModel:
     def answers(
         self, questions: Sequence[Question], picture: Callable[[int], Picture]
     ) -> Iterator[tuple[Question, Answer]]:
-        """Yield each question with its answer, several asked at once. Raises `UserError` if the server can't be asked
-        such questions at all."""
+        """Yield each question with its answer, several asked at once. Raises if the server can't be asked at all."""
         for image, reply in sorted({(q.image is not None, bool(q.reply)) for q in questions} - self.checked):
             self.check(image, reply)
         asking, lock = ParallelRequests(self.options.at_once), threading.Lock()
@@ -197,8 +196,7 @@ class HuggingFaceModel:
             yield question, ask(question, image)
 
     def word_likelihoods(self, question: Question, picture: Image.Image | None) -> Answer:
-        """Find the log-probability of each of the question's words as the first token; the probabilities of all tokens
-        that mean a word are summed."""
+        """Find the log-probability of each word as the first token, summed over all tokens that mean it."""
         inputs = self.inputs(question.text, picture)
         values = self.log_probabilities(inputs)[-1]
         ids = self.meaning(question.words)
@@ -249,8 +247,7 @@ class HuggingFaceModel:
 
 
 def append_reply(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
-    """Append a reply's tokens to the inputs, with 1 in the attention mask and 0, the type of text, in other tensors of
-    the same shape."""
+    """Append a reply's tokens to the inputs: 1 in the attention mask, 0 in other tensors of its shape (text)."""
     out, shape = dict(inputs), inputs["input_ids"].shape
     for name, value in inputs.items():
         if value.shape == shape:

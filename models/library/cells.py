@@ -29,9 +29,7 @@ SHOWN = 8  # most cells in a message
 
 
 class CellFile(msgspec.Struct):
-    """The fields read from a cell's result: its seed, its settings, and its place in a study, by the names in
-    `axes`.
-    """
+    """The fields read from a cell's result: seed, settings, and place in a study, by the names in `axes`."""
 
     model: str
     id: str = ""
@@ -74,9 +72,7 @@ def find_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> 
 
 
 def equals_cell_value(of_cell: Any, value: Any) -> bool:
-    """Whether a cell's value equals the wanted one, allowing for JSON's lists and for a class file in another
-    folder.
-    """
+    """Whether a cell's value equals the wanted one, up to JSON's lists and the folder of a class's file."""
     if isinstance(value, str):
         return of_cell == short_name(value)
     return of_cell == (list(value) if isinstance(value, tuple) else value)
@@ -159,8 +155,7 @@ def is_checkpoint(folder: Path, model: str, identity: str) -> bool:
 
 
 def data_training(data: Mapping[str, Any], resolution: int, cell: Path) -> Training:
-    """Return what the data in a cell's settings had: a split of a recipe, a split file, or photographs, perhaps with a
-    split mixed in."""
+    """Return what the data in a cell's settings had: a split, or photographs, perhaps with a split mixed in."""
     try:
         if "photographs" in data:
             alone, mix = Training(photographs=(cell,)), data.get("synthetic")
@@ -173,8 +168,7 @@ def data_training(data: Mapping[str, Any], resolution: int, cell: Path) -> Train
 
 
 def read_recipe_scenes(data: Mapping[str, Any], resolution: int, cell: Path) -> RecipeScenes:
-    """Return the scenes of a recipe that settings record; raises unless this program makes the same ones in the same
-    world."""
+    """Return the scenes of a recorded recipe; raises unless this program makes the same ones in the same world."""
     kind = KINDS.get(data["kind"])
     if kind is None or data.get("version") != VERSION or defaults_version(kind).get("defaults") != data.get("defaults"):
         raise UserError("its recipe is of another version of this program")

@@ -61,8 +61,7 @@ class JudgeSource(ScorerSource):
         return f"an image-text-to-text model of Hugging Face's transformers, {self.place}"
 
     def respondent(self, device: str) -> "Respondent":
-        """Return the model that answers, without loading or sending anything. Raises for an address that is none, and
-        for a key that isn't there."""
+        """Return the model that answers, without loading it. Raises for a wrong address and for a missing key."""
         from menagerie.models.judges.respondents import ChatModel, HuggingFaceModel
 
         if self.on_server:

@@ -142,8 +142,7 @@ def unfinished_checkpoints(path: Path, place: Mapping[str, Any]) -> list[Path]:
 
 
 def open_clip_source(name: str) -> OpenCLIP:
-    """The source for an open_clip name: "ViT-B-16", "ViT-B-16/openai", "ViT-B-16/path/to/weights.safetensors@openai";
-    raises for any other."""
+    """The source for an open_clip name: "ViT-B-16", "ViT-B-16/openai", "ViT-B-16/FILE@openai"; raises for others."""
     architecture, _, weights = name.partition("/")
     known = open_clip_architectures()
     if architecture not in known:

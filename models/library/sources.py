@@ -31,8 +31,7 @@ class ScorerSource(ABC):
 
     @abstractmethod
     def identity(self) -> str:
-        """Return a hash of everything that decides the scorer's scores: the bytes of weights and code, or the name of
-        weights that are kept elsewhere."""
+        """Return a hash of all that decides scores: bytes of weights and code, or the name of weights elsewhere."""
 
     @abstractmethod
     def scorer(self, world: str = "") -> "Scorer":
@@ -100,8 +99,7 @@ class OpenCLIP(ScorerSource):
         return digest({"open_clip": self.architecture, "weights": weights} | more)
 
     def scorer(self, world: str = "") -> "Scorer":
-        """Build CLIP on these towers, at their resolution and context. If no weights are named, warn and use random
-        ones, always the same."""
+        """Build CLIP on these towers, at their own sizes; without weights, warn, and use the same random ones."""
         import torch
 
         from menagerie.models.checkpoint import build_scorer
@@ -150,9 +148,7 @@ class OwnClass(ScorerSource):
     towers: TowerConfig = field(default_factory=TowerConfig)
 
     def identity(self) -> str:
-        """Hash of the class's file, its towers and its initial weights, which the class may read from files of
-        its own.
-        """
+        """Hash of the class's file, its towers and its initial weights, which it may read from files of its own."""
         from safetensors.torch import save
 
         # Copies: safetensors accepts neither views nor tensors that share memory, such as tied weights.

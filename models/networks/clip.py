@@ -101,8 +101,7 @@ class CLIPScorer(Scorer):
 
 
 class EmbeddedScorer(CLIPScorer):
-    """CLIP whose embeddings may hold more than vectors, for use in the loss. An embedding is a tensor of vectors or a
-    tuple with `vectors`."""
+    """CLIP whose embeddings may be tuples, for use in the loss: their vectors are in `vectors`."""
 
     def vectors_of(self, embedding: Tensors) -> Float[Tensor, "n d"]:
         """The unit vectors that are compared."""
@@ -179,8 +178,7 @@ class ReadOutScorer(CLIPScorer):
 
 
 class SigLIPScorer(CLIPScorer):
-    """The scorer SigLIP: one vector per image and one per caption, compared by their cosine. Its loss judges each pair
-    by itself."""
+    """The scorer SigLIP: the cosine of a vector per image and one per caption. Its loss judges each pair by itself."""
 
     config_class = SigLIPConfig
     sharing = Sharing()
@@ -197,8 +195,7 @@ class SigLIPScorer(CLIPScorer):
         self.bias = nn.Parameter(torch.tensor(start or config.logit_bias))
 
     def loss(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets) -> Float[Tensor, ""]:
-        """The sum over all pairs, divided by the number of images. Texts that belong to no image are negatives of every
-        image, unless masked."""
+        """The sum over all pairs by the number of images; texts of no image are negatives of all, unless masked."""
         logits = self.logit_scale() * self.similarity(images, texts) + self.bias
         return sigmoid_loss(logits, targets.same, targets.masked, targets.images)
 
@@ -212,8 +209,7 @@ class ClassShares(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassReader:
-    """Reads which classes the nodes of a text's graph name, in the singular or the plural. Nodes such as "no cat" don't
-    count."""
+    """Reads which classes a graph's nodes name, in the singular or the plural; nodes such as "no cat" don't count."""
 
     animals: tuple[str, ...]
     needed: bool = False

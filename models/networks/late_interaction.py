@@ -61,8 +61,7 @@ class Sides(NamedTuple):
 
 
 class FILIPScorer(CLIPScorer):
-    """The scorer FILIP: a unit vector for each patch and each word, each compared with its best match on the other
-    side."""
+    """The scorer FILIP: unit vectors of patches and words, each compared with its best match on the other side."""
 
     config_class = FILIPConfig
     needs = "tokens"
@@ -83,8 +82,7 @@ class FILIPScorer(CLIPScorer):
 
     @property
     def sharing(self) -> Sharing:
-        """How processes share a step. With `negatives` the loss gets the embeddings of all images, because it draws
-        from all of them."""
+        """How processes share a step. With `negatives` the loss draws from all images, so it gets all embeddings."""
         return Sharing(images="gathered" if self.config.negatives else "block")
 
     @property
@@ -99,8 +97,7 @@ class FILIPScorer(CLIPScorer):
         return self.score(best_matches(images @ texts.vectors.transpose(1, 2), texts.present))
 
     def sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
-        """Both similarities of every image with every text, some images at a time if all cosines would take too much
-        memory."""
+        """Both similarities of every image with every text, some images at a time if memory is short."""
 
         def compare(some: Float[Tensor, "n p d"]) -> Sides:
             return best_matches(torch.einsum("npd,mtd->nmpt", some, texts.vectors), texts.present)
@@ -137,8 +134,7 @@ class FILIPScorer(CLIPScorer):
 
 
 def loss_with_few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
-    """InfoNCE of each image's own text against `count` wrong texts, and of that text's image against `count` wrong
-    images."""
+    """InfoNCE of each image's own text against `count` wrong texts, and of the text's image likewise."""
     texts, images = draw_wrong_texts(targets, count), draw_wrong_images(targets, count)
     by_image = info_nce(logits.by_patches.diagonal(), logits.by_patches.gather(1, texts.number), texts.usable)
     rows = logits.by_words[:, : len(logits.by_words)].T

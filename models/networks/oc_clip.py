@@ -67,8 +67,7 @@ class BindingModule(nn.Module):
     def own_logits(
         self, phrases: Float[Tensor, "u d"], nodes: Int64[Tensor, "n m"], keys: Float[Tensor, "n p d"]
     ) -> tuple[Float[Tensor, "n m p"], Float[Tensor, "n default p"]]:
-        """Scaled dot products of each image's own phrases, given by number, and of the default tokens, with the image's
-        patches."""
+        """Scaled dot products of each image's own phrases, by number, and of default tokens, with its patches."""
         queries = self.queries(phrases)
         own, default = queries[nodes], queries[len(phrases) :]
         return own @ keys.transpose(1, 2), torch.einsum("qd,npd->nqp", default, keys)
@@ -145,8 +144,7 @@ class RelationScorer(nn.Module):
 
 
 class JointRelationScorer(nn.Module):
-    """Scores a relation between two slots by one MLP for both: cosine(r, f([r, S_s, S_o])), "+ MLP relation" of table
-    7."""
+    """Scores a relation of two slots by one MLP: cosine(r, f([r, S_s, S_o])), "+ MLP relation" of table 7."""
 
     def __init__(self, relation_dim: int, slot_dim: int) -> None:
         super().__init__()
@@ -206,8 +204,7 @@ class TextEmbedding(NamedTuple):
 
 
 class OCCLIPScorer(Scorer):
-    """The scorer OC-CLIP: binds the phrases of a scene graph to image patches, and compares each phrase with its
-    slot."""
+    """The scorer OC-CLIP: binds phrases of a scene graph to image patches, and compares each with its slot."""
 
     capabilities = frozenset({"attention"})
     config_class = OCCLIPConfig

@@ -1,5 +1,4 @@
-"""The specs of scorers that read image and text together: the captioner and CoCa, by likelihood, and early fusion; free
-of torch."""
+"""The specs of scorers that read image and text together, by likelihood or early fusion; free of torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -77,8 +76,7 @@ class CoCaConfig(LikelihoodConfig):
     logit_scale: float = 1 / 0.07
     """Initial value of the learned inverse temperature of InfoNCE."""
     score: Literal["contrast", "likelihood"] = "contrast"
-    """What scores a pair: the cosine of vectors (contrast), or the likelihood of the text (likelihood). Doesn't change
-    training."""
+    """What scores a pair, however trained: the cosine of vectors (contrast), or the text's likelihood (likelihood)."""
 
 
 COCA = ScorerSpec(
@@ -104,13 +102,11 @@ class FusionConfig:
     """Options of the scorer with early fusion; defaults are ALBEF's, as far as it has them."""
 
     fusion: Literal["early", "prefix"] = "early"
-    """How words see the image: by cross-attention in each text block (early), or as tokens before the words (prefix, as
-    in ViLT)."""
+    """How words see the image: by cross-attention in each block (early), or as tokens before them (prefix: ViLT)."""
     tokens: Literal["patches", "pooled"] = "patches"
     """Image tokens that words see: all patches, or CLS alone."""
     objective: Literal["matching", "infonce"] = "matching"
-    """Loss over the scores of pairs: is each pair true or false (matching), or which one is true among its negatives
-    (infonce)."""
+    """Loss over the scores of pairs: whether each is true (matching), or which is, among negatives (infonce)."""
     negatives: Annotated[int, COUNT] = 1
     """Wrong texts for each image, and wrong images for each text, in a step; 0 takes all of the batch, at the price of
     reading every image with every text."""

@@ -132,8 +132,7 @@ class ClassifierConfig(CLIPConfig):
     """Options of the classifier."""
 
     animals: tuple[str, ...] = ()
-    """Names of the classes, which are animals; empty takes all built-in animals. For a world of your own, name its
-    animals."""
+    """Names of the classes, which are animals; empty takes all built-in ones. For your own world, name its animals."""
 
 
 CLASSIFIER = ScorerSpec(
@@ -160,8 +159,7 @@ class SigLIPConfig(CLIPConfig):
     logit_scale: float = 10.0
     """Initial value of the learned inverse temperature (Zhai et al. 2023, section 3.3)."""
     logit_bias: float = -10.0
-    """Initial value of the learned bias; -ln(B - 1) balances the one positive and the B - 1 negatives of each image in
-    a batch."""
+    """Initial value of the learned bias; -ln(B - 1) balances an image's one positive and its B - 1 negatives."""
 
 
 SIGLIP = ScorerSpec(

@@ -18,8 +18,7 @@ class FLAIRConfig:
     logit_scale: float = 1 / 0.07
     """Initial value of the learned inverse temperature."""
     logit_bias: float = -10.0
-    """Initial value of the learned bias; -ln(B - 1) balances the one positive and the B - 1 negatives of each image in
-    a batch."""
+    """Initial value of the learned bias; -ln(B - 1) balances an image's one positive and its B - 1 negatives."""
 
 
 FLAIR = ScorerSpec(

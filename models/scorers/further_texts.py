@@ -21,8 +21,7 @@ class CECLIPConfig(CLIPConfig):
     """Weights of CE-CLIP's losses; defaults are those of the authors' script (run_multiple_nodes.sh)."""
 
     rank_weight: Annotated[float, WEIGHT] = 0.2
-    """Weight of the ranking loss: an image's caption should score above each of its false captions by a threshold that
-    adapts."""
+    """Weight of the ranking loss: a caption should score above its false captions by a threshold that adapts."""
     text_weight: Annotated[float, WEIGHT] = 0.3
     """Weight of the loss that pushes the text vectors of captions away from those of false captions."""
 

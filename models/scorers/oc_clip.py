@@ -20,8 +20,7 @@ class OCCLIPConfig:
     relation_dim: int = 128
     """Width of relation embeddings."""
     relation: Literal["additive", "joint"] = "additive"
-    """How a relation is combined with its subject and object: additive (equation 3), or joint, the single MLP of table
-    7."""
+    """How a relation is combined with subject and object: additive (equation 3), or joint, one MLP (table 7)."""
     alpha: float = 1.5
     """Initial weight of the nodes in equation 2."""
     beta: float = 0.5
@@ -41,8 +40,7 @@ class OCCLIPConfig:
     query_norm: bool = True
     """Normalise the queries (table 11 does, figure 9 doesn't)."""
     position_scale: float = 0.02
-    """Standard deviation of the position embeddings at the start. Figure 9 has 1, which from
-    scratch drowns the patches."""
+    """Standard deviation of position embeddings at the start; figure 9 has 1, which drowns patches from scratch."""
     logit_scale: float = 1 / 0.07
     """Initial value of the learned inverse temperature, also with pretrained towers, whose own value belongs to another
     similarity. Equation 5 has none; but similarities between -1 and 1 alone can't single out one text of a batch."""

@@ -50,8 +50,7 @@ class DCSMConfig:
     functional_words: tuple[str, ...] = PUBLISHED
     """Words whose columns hold a vector of their own in place of cosines; without any, all columns hold cosines."""
     functional: Literal["fixed", "trained"] = "fixed"
-    """Whether the vectors of functional words stay as drawn at the start (fixed, as published) or are trained with the
-    rest."""
+    """Whether vectors of functional words stay as drawn at the start (fixed, as published) or are trained too."""
 
 
 # Published: Adam at a constant 1e-3; ours decays to 0 as all models' do. The README says 1e-5, the checkpoints' names

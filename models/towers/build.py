@@ -1,5 +1,4 @@
-"""Image and text towers from open_clip: small ones from scratch, or any of its architectures, with weights from its hub
-or a local file."""
+"""Image and text towers: small ones from scratch, or open_clip's, with weights from its hub or a file."""
 
 import copy
 from itertools import pairwise

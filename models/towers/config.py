@@ -15,8 +15,7 @@ class TowerConfig:
     architecture: str = "mini"
     """Name in `SMALL_TOWERS`, or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
-    """open_clip's tag of pretrained weights, or a local file of them, FILE or FILE@TAG
-    (models/towers/preparation.py); empty trains from scratch."""
+    """open_clip's tag of pretrained weights, or a local FILE or FILE@TAG of them; empty trains from scratch."""
     resolution: int = 64
     """Side of the square images, in pixels."""
     tokenizer: str = ""

@@ -128,8 +128,7 @@ def image_places(tower: ImageTower) -> Places | None:
 
 
 def text_places(tower: TextTower) -> Places | None:
-    """Find the modules that give a text tower's layers. None unless the tower is open_clip's transformer or a Hugging
-    Face model's."""
+    """Find the modules of a text tower's layers; None for others than open_clip's transformer and Hugging Face's."""
     if isinstance(tower, HuggingFaceTexts):
         text = tower.model.text_model
         return Places(text.encoder.layers, text.final_layer_norm, reads=text, present=lambda _, named: named.get(MASK))

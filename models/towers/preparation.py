@@ -48,8 +48,7 @@ def framing_of(model: nn.Module, resolution: int) -> Framing:
 
 
 class PixelScale(nn.Module):
-    """Scales bytes to floats of mean 0 and deviation 1; its statistics move with the model, but aren't saved with its
-    weights."""
+    """Scales bytes to floats of mean 0 and deviation 1; its statistics move with the model, but aren't saved."""
 
     def __init__(self, statistics: Statistics, framing: Framing) -> None:
         super().__init__()

@@ -162,8 +162,7 @@ class TextTower(Tower):
 
 @dataclass(frozen=True, eq=False)
 class Towers:
-    """A model's two towers, and how they read texts and pixels. The model's own temperature is frozen, because every
-    scorer has its own."""
+    """A model's two towers, and how they read texts and pixels; their own temperature is frozen."""
 
     model: nn.Module
     """Both towers, with their weights; a scorer keeps it as `model`."""
@@ -229,8 +228,7 @@ class Towers:
             )
 
     def patch_sizes(self, scorer: str) -> tuple[int, int]:
-        """Width and number of the patches of `ImageTower.patches`; raises unless the image tower is a plain ViT, of
-        open_clip or of timm."""
+        """Width and number of the patches of `ImageTower.patches`; raises unless the image tower is a plain ViT."""
         visual = getattr(self.model, "visual", None)
         if is_timm_vit(visual) and hasattr(self.model, "text_projection"):
             return visual.trunk.embed_dim, visual.trunk.patch_embed.num_patches
@@ -250,8 +248,7 @@ def drop_last_block(transformer: nn.Module) -> None:
 
 
 def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, " m"]:
-    """The position of the end token in each text: the first token with the id `end`, or, for None, with the largest
-    id."""
+    """The position of the end token in each text: the first `id` or, for None, the largest id."""
     return ids.argmax(-1) if end is None else (ids == end).int().argmax(-1)
 
 

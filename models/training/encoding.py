@@ -52,8 +52,7 @@ def encode_batch(
 
 
 def gather_embedding(ranks: Ranks, embedding: Tensors, own: int, total: int) -> Tensors:
-    """Return all `total` rows of an embedding, of which this process has `own`; raises if a tensor has another
-    number."""
+    """Return all `total` rows of an embedding, `own` of them of this process; raises for another number."""
     if any(len(part) != own for part in leaves(embedding)):
         raise UserError(
             f"processes can't share a scorer's embeddings that lack a row for each of {own} images or texts"
@@ -187,8 +186,7 @@ def check_declared(kind: type[Scorer]) -> None:
 
 
 def random_layers(scorer: nn.Module) -> list[str]:
-    """Describe the layers that drop something at random in training. Frozen parts stay in evaluation mode, so their
-    layers don't count."""
+    """Describe the layers that drop something at random in training; frozen parts, in evaluation mode, don't."""
     before = {module: module.training for module in scorer.modules()}
     scorer.train()
     found = []

@@ -141,8 +141,7 @@ class Feed(torch.utils.data.Dataset):
         return torch.from_numpy(np.asarray(indices, np.int64)) if self.numbered else self.data.images(indices)
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
-        """The captions of a batch: one of each item, then a second one of each, and so on, as many as the reader
-        wants."""
+        """The captions of a batch: one of each item, then a second one of each, and so on, as the reader wants."""
         count = getattr(self.reader, "captions", 1)
         if count == 1:
             return list(self.data.captions(indices, draws))
@@ -151,8 +150,7 @@ class Feed(torch.utils.data.Dataset):
     def falsify_further_captions(
         self, indices: np.ndarray, draws: list[int], captions: list[Caption]
     ) -> list[tuple[int, Caption]]:
-        """Make false versions of each image's captions after the first, of the kind that the reader wants, each with
-        the index of its caption."""
+        """Make false versions of each image's captions after the first, each with its caption's index."""
         kind, n = getattr(self.reader, "false_further", ""), len(indices)
         found: list[tuple[int, Caption]] = []
         for first in range(0, len(captions) if kind else 0, n):
@@ -182,8 +180,7 @@ def restore_feed(_: FileRun, state: dict[str, Any]) -> Feed:
 
 
 def check_requested_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
-    """Raise if the data lack negatives that the recipe requests. Counterfactuals may be missing if only the model asks
-    for them."""
+    """Raise if the data lack negatives that the recipe requests; only a model's wish for counterfactuals may fail."""
     for kind in negatives.texts:
         if kind not in data.text_negatives:
             known = ", ".join(data.text_negatives) or "none"
@@ -222,10 +219,10 @@ def with_counterfactuals(indices: np.ndarray, counterfactuals: np.ndarray) -> np
 def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
     """Make the sampler of batches: by the shares of a mixture, or by the share of single-object scenes."""
     if data.shares:
-        return by_shares(data.strata, data.shares, recipe.batch, seed, recipe.shuffle)
+        return by_shares(data.strata, data.shares, recipe.batch, seed)
     is_single = data.strata.get(SINGLES, np.zeros(len(data), bool))
     share, steps = recipe.singles_share, single_steps(recipe)
-    return with_singles(is_single, recipe.batch, share, seed, steps, recipe.shuffle)
+    return with_singles(is_single, recipe.batch, share, seed, steps)
 
 
 def single_steps(recipe: Recipe) -> int:

@@ -102,8 +102,7 @@ def begin(
     history: History,
     ranks: Ranks | None,
 ) -> tuple[torch.optim.AdamW, int]:
-    """Make the optimiser, load the state if there is one, and send it to the other ranks; returns the optimiser and the
-    step to continue from."""
+    """Make the optimiser, load a state, and send it to other ranks; returns the optimiser and the next step."""
     optimizer = build_optimizer(scorer, recipe)
     start = load_state(state_file, scorer, optimizer, history) if state_file else 0
     if scorer.references:
@@ -202,8 +201,7 @@ def seed_dropout(seed: int) -> None:
 
 
 def read_losses(history: History, scorer: Scorer, step: int) -> None:
-    """Wait for all steps so far. Raise if one of their losses or a weight isn't finite; no loss yet shows what the last
-    step did to the weights."""
+    """Wait for all steps so far. Raise if a loss or a weight, which shows the last step, isn't finite."""
     weights = [parameter.isfinite().all() for parameter in scorer.parameters() if parameter.requires_grad]
     history.read()
     for what, right in (("the loss", history.finite), ("a weight", torch.stack(weights).all())):

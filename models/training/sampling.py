@@ -5,44 +5,12 @@ that one of them wants)."""
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt64
+from jaxtyping import Bool
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import GOLDEN, mix_bits, seed_of
-from menagerie.models.recipe import Shuffle
+from menagerie.envs.core.identity import seed_of
 
 SINGLES = "single_object"
-LARGE = 1_000_000  # items; at most so many are shuffled as a whole
-ROUNDS = 6
-WORD = 2**64 - 1
-
-
-class Permutation:
-    """A permutation of 0 .. size - 1 that depends on the seed; called with positions, it returns the numbers there.
-
-    Any part is computed without the rest, by a balanced Feistel network with cycle walking (Black and Rogaway, *Ciphers
-    with arbitrary finite domains*, CT-RSA 2002, section 4): a network of six rounds permutes the numbers below 4^h, the
-    least power of four (but at least 4) that isn't below the size. If the result isn't below the size, it is permuted
-    again.
-    """
-
-    def __init__(self, size: int, seed: int) -> None:
-        self.size = size
-        half = max(1, -(-(size - 1).bit_length() // 2))
-        self.half, self.low = np.uint64(half), np.uint64((1 << half) - 1)
-        self.keys = mix_bits(np.uint64(seed & WORD) + GOLDEN * np.arange(1, ROUNDS + 1, dtype=np.uint64))
-
-    def __call__(self, places: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-        numbers = self._permute(places.astype(np.uint64))
-        while (beyond := numbers >= self.size).any():
-            numbers[beyond] = self._permute(numbers[beyond])
-        return numbers.astype(np.int64)
-
-    def _permute(self, numbers: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
-        left, right = numbers >> self.half, numbers & self.low
-        for key in self.keys:
-            left, right = right, left ^ (mix_bits(right + key) & self.low)
-        return (left << self.half) | right
 
 
 class Stream:
@@ -50,13 +18,11 @@ class Stream:
     computed directly.
 
     The order of the pass that was read last is kept, because each batch would otherwise compute the whole order anew.
-    If `shuffle` is "feistel", nothing is kept of more than `LARGE` items: a `Permutation` computes any part by itself.
     """
 
-    def __init__(self, indices: np.ndarray | int, seed: int, name: str, shuffle: Shuffle | None = None) -> None:
+    def __init__(self, indices: np.ndarray | int, seed: int, name: str) -> None:
         self.indices, self.seed, self.name = indices, seed, name
         self.size = indices if isinstance(indices, int) else len(indices)
-        self.whole = shuffle is None or self.size <= LARGE
         self._kept: tuple[int, np.ndarray] | None = None
 
     def __getstate__(self) -> dict:
@@ -73,11 +39,8 @@ class Stream:
 
     def _part(self, number: int, start: int, end: int) -> np.ndarray:
         """Return the positions, before shuffling, of items `start` to `end` - 1 of pass `number`."""
-        seed = seed_of(self.seed, self.name, number)
-        if not self.whole:
-            return Permutation(self.size, seed)(np.arange(start, end))
         if self._kept is None or self._kept[0] != number:
-            order = np.random.default_rng(seed).permutation(self.size)
+            order = np.random.default_rng(seed_of(self.seed, self.name, number)).permutation(self.size)
             self._kept = number, order.astype(np.min_scalar_type(self.size))
         return self._kept[1][start:end]
 
@@ -98,33 +61,23 @@ class BatchSampler:
 
 
 def with_singles(
-    is_single: Bool[np.ndarray, " n"],
-    batch: int,
-    singles_share: float | None,
-    seed: int,
-    single_steps: int = 0,
-    shuffle: Shuffle | None = None,
+    is_single: Bool[np.ndarray, " n"], batch: int, singles_share: float | None, seed: int, single_steps: int = 0
 ) -> BatchSampler:
     """Make a sampler of all images alike or, with `singles_share`, of single-object scenes in this share of each batch
     and of other scenes. The first `single_steps` steps show only single-object scenes, if there are any."""
-    singles = Stream(np.flatnonzero(is_single), seed, "singles", shuffle)
-    parts = [(Stream(len(is_single), seed, "all", shuffle), batch)]
+    singles = Stream(np.flatnonzero(is_single), seed, "singles")
+    parts = [(Stream(len(is_single), seed, "all"), batch)]
     if singles_share is not None and is_single.any() and not is_single.all():
         n_singles = round(singles_share * batch)
-        pairs = Stream(np.flatnonzero(~is_single), seed, "pairs", shuffle)
+        pairs = Stream(np.flatnonzero(~is_single), seed, "pairs")
         parts = [(singles, n_singles), (pairs, batch - n_singles)]
     return BatchSampler(parts, [(singles, batch)], single_steps if is_single.any() else 0)
 
 
 def by_shares(
-    strata: Mapping[str, Bool[np.ndarray, " n"]],
-    shares: Mapping[str, float],
-    batch: int,
-    seed: int,
-    shuffle: Shuffle | None = None,
+    strata: Mapping[str, Bool[np.ndarray, " n"]], shares: Mapping[str, float], batch: int, seed: int
 ) -> BatchSampler:
-    """Make a sampler for a mixture of data sets: the number of items from each stratum in a batch follows from its
-    share."""
+    """Make a sampler for a mixture of data sets; a share gives the number of items from its stratum in a batch."""
     # Whole numbers with the right sum: differences of rounded cumulative sums.
     counts = np.diff(np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)).tolist()
     if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):
@@ -134,5 +87,5 @@ def by_shares(
         )
     if empty := next((name for name in shares if shares[name] and not strata[name].any()), ""):
         raise UserError(f"{empty} has a share of {shares[empty]:.2%} of each batch and no images; give it a share of 0")
-    streams = [Stream(np.flatnonzero(strata[name]), seed, name, shuffle) for name in shares]
+    streams = [Stream(np.flatnonzero(strata[name]), seed, name) for name in shares]
     return BatchSampler(list(zip(streams, counts, strict=True)))

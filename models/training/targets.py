@@ -95,8 +95,7 @@ def targets_of(
 
 
 def phrases_in(captions: Sequence[Caption]) -> list[tuple[int, Caption]]:
-    """Make a caption of each node in the captions' graphs, with the index of the caption that it comes from. Negated
-    nodes are left out."""
+    """Make a caption of each node in the captions' graphs, but negated ones, with its caption's index."""
     nodes = ((k, node) for k, text in enumerate(captions) for node in text.graph.nodes if not node.startswith("no "))
     return [(k, Caption(node, SceneGraph((node,)))) for k, node in nodes]
 

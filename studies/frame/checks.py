@@ -14,7 +14,6 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of
-from menagerie.studies.cluster.jobs import check_cluster
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import (
@@ -28,9 +27,10 @@ from menagerie.studies.frame.cells import (
 from menagerie.studies.frame.options import SplitOptions
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, takes_negatives
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
-from menagerie.studies.runs.together import check_sharing, processes, processes_of
+from menagerie.studies.runs.slurm import check_cluster
+from menagerie.studies.runs.torchrun import check_sharing, processes, processes_of
+from menagerie.studies.runs.training_log import check_loggers
 
 
 def check_preset(name: str, study: AnyStudy) -> None:

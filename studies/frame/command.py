@@ -13,7 +13,7 @@ from menagerie.studies.frame.checks import check_given, check_preset, check_stud
 from menagerie.studies.frame.options import EXECUTION
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, only_models, parse_study, runs_to_compare
-from menagerie.studies.runs.together import processes
+from menagerie.studies.runs.torchrun import processes
 
 
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
@@ -31,7 +31,7 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     def command() -> int | None:
         if processes() == 1:
             return start_study(name, about, presets, default)
-        from menagerie.studies.runs.followers import run_together
+        from menagerie.studies.runs.torchrun import run_together
 
         return run_together(lambda: start_study(name, about, presets, default))
 

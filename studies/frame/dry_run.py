@@ -15,7 +15,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.run import splits_by_store
 from menagerie.studies.frame.sampled_costs import Noise, time_step
 from menagerie.studies.frame.study import Study
-from menagerie.studies.runs.split_file import scenes_needed
+from menagerie.studies.runs.data import scenes_needed
 
 
 def dry_run(study: Study) -> None:

@@ -30,7 +30,7 @@ from menagerie.envs.core.identity import changed_fields, digest, json_value
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_records, write_records
-from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.cell import AnyJob, Report
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -237,9 +237,8 @@ class Measuring(AnyJob):
         """Measure what isn't measured yet."""
         import torch
 
-        from menagerie.studies.runs.graphs import give_readers, read_graphs
+        from menagerie.studies.runs.graphs import give_readers, open_material, read_graphs
         from menagerie.studies.runs.machine import settle_torch
-        from menagerie.studies.runs.train import open_material
 
         settle_torch(self.threads)
         material, cell, missing = open_material(self.of), self.of.cell, self.missing

@@ -27,9 +27,9 @@ from menagerie.generators.rules.hold_out import test_label
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
-from menagerie.studies.runs.split_file import SplitFile, describe_file
+from menagerie.studies.runs.data import SplitFile, describe_file
+from menagerie.studies.runs.slurm import Cluster
 
 T = TypeVar("T")
 GROWS = "grows"

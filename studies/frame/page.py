@@ -49,10 +49,9 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.report.figures import model_label
 from menagerie.studies.report.tables import styled_table
 from menagerie.studies.runs.cell import DIVERGED, Cell
-from menagerie.studies.runs.data import FRACTIONS, SplitData
+from menagerie.studies.runs.data import FRACTIONS, SplitData, SplitFile
 from menagerie.studies.runs.folder import machines_of_runs
 from menagerie.studies.runs.results import reason_in
-from menagerie.studies.runs.split_file import SplitFile
 
 SWAP = "the hard negative: the same words, exchanged so that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure

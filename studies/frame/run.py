@@ -21,7 +21,7 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import command_line, folder_lock
-from menagerie.studies.runs.together import check_joined
+from menagerie.studies.runs.torchrun import check_joined
 
 if TYPE_CHECKING:
     from menagerie.models.library.loaded import LoadedScorer
@@ -75,7 +75,7 @@ class Running:
     def render(self, arms: Iterable[Arm]) -> None:
         """Render the missing atlas entries of the arms, and write the missing split files."""
         from menagerie.generators.storage.folder import SplitFolder
-        from menagerie.studies.runs.split_file import make_splits
+        from menagerie.studies.runs.data import make_splits
 
         missing = [arm for arm in arms if arm.trains and not arm.file and arm.cell.data not in self.files]
         made: dict[tuple[Any, int], Path] = {}

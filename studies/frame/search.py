@@ -32,7 +32,7 @@ from menagerie.envs.core.identity import json_value
 from menagerie.models.spec import Range
 from menagerie.studies.frame.adaptive import IMAGINED, WHY
 from menagerie.studies.frame.storage import opened
-from menagerie.studies.runs.differences import describe_differences
+from menagerie.studies.runs.folder import describe_differences
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.arm import Arm, KnownResults

@@ -16,7 +16,7 @@ from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.command_line import only_models
-from menagerie.studies.runs.passwords import without_passwords
+from menagerie.studies.runs.folder import without_passwords
 
 if TYPE_CHECKING:
     from pathlib import Path

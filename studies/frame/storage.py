@@ -12,7 +12,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, open_file
-from menagerie.studies.runs.passwords import error_without_passwords, without_passwords
+from menagerie.studies.runs.folder import error_without_passwords, without_passwords
 
 Place = str | BaseStorage
 """Where trials are stored: a journal file, a URL of SQLAlchemy, or a storage object of Optuna."""

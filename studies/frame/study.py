@@ -34,8 +34,7 @@ from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import cell_of, recipe_line
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
-from menagerie.studies.runs.split_file import SplitFile
+from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData, SplitFile
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.measure import Measure

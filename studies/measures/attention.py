@@ -11,9 +11,8 @@ from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import FileScenes, Training, measure_overlap, overlap_columns
 from menagerie.models.library.cells import checkpoint_training
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
-from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.cell import CHECKPOINT, AnyJob, Report
 from menagerie.studies.runs.data import Material, split_material
-from menagerie.studies.runs.job import AnyJob, Report
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.split_file import Split

@@ -62,7 +62,7 @@ class ProbeMeasure(Measure):
 
     def make(self, workers: int) -> None:
         """Render the probe set's objects that the atlas lacks, and write its file."""
-        from menagerie.studies.runs.split_file import make_splits
+        from menagerie.studies.runs.data import make_splits
 
         make_splits(self.images, [self.recipe], workers)
 

@@ -1,7 +1,8 @@
-"""A cell: one training run with its evaluation, identified by the hash of its settings."""
+"""A cell: one training run with its evaluation, identified by the hash of its settings. And jobs, which the executor
+runs here or on clusters: cells, measures of finished ones, evaluations."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +21,6 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
-from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.results import read_result, reason_in
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
@@ -73,20 +73,16 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """All settings that decide the result; recipes, towers and splits list only differences from defaults."""
-        parts = {
-            "towers": identity_of(self.towers_recorded),
-            "recipe": identity_of(self.recipe),
-            "data": self.data.settings,
-        }
+        run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
+        run |= {"towers": identity_of(self.towers_recorded), "recipe": identity_of(self.recipe)}
         if self.towers.pretrained:  # such towers keep their own temperature
-            parts["towers"]["temperature"] = "kept"
+            run["towers"]["temperature"] = "kept"
+        run["data"] = self.data.settings
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
-        given["base"] = self.base.settings if self.base else None
-        given["start"] = self.start.weights if self.start else ""
+        given |= {"base": self.base and self.base.settings, "start": self.start and self.start.weights}
         given |= {"graphs": changed_fields(self.graphs), "parser": self.parser}
         given |= defaults_version(spec_of(self.model).config)
-        run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
-        return run | parts | {name: value for name, value in given.items() if value}
+        return run | {name: value for name, value in given.items() if value}
 
     @property
     def towers_recorded(self) -> TowerConfig:
@@ -99,8 +95,7 @@ class Cell:
 
     @property
     def trained_as(self) -> "Cell":
-        """The cell with the same training whose tests use the generator's graphs and whose options that only affect
-        scores have their defaults; often the cell itself."""
+        """The cell with the same training that is scored with the defaults; often the cell itself."""
         graphs, scored = self.graphs.trained_with, spec_of(self.model).scored
         options = {name: value for name, value in self.options.items() if name not in scored}
         parser = self.parser if graphs.graphs != GENERATOR else ""
@@ -129,22 +124,69 @@ class Cell:
         return self.recipe.steps * self.recipe.batch + (before.images_seen if before else 0)
 
 
+def own_files(*paths: str) -> str:
+    """Return a hash of a model's file (file.py:Class), of the files that it imports, or of weights; empty for names."""
+    given = [file_and_tag(path)[0] for path in paths]
+    parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
+    files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
+    read = [own_sources(file) if file.suffix == ".py" else [file] for file in files if file.is_file()]
+    hashed, files_read = hashlib.sha256(), [file for each in read for file in each]
+    for path in files_read:
+        with open_file(path) as file:
+            hashed.update(file.read())
+    return hashed.hexdigest()[:12] if files_read else ""
+
+
+Report = Callable[[int, str], None]  # receives each finished step with a text on it
+
+
+class AnyJob:
+    """Work that writes files into a folder. A job is pickled to reach the process that does it."""
+
+    id: str
+    """Jobs with the same id are the same job."""
+    name: str
+    """Short text for progress messages."""
+    folder: Path
+    """Folder of the job's files, to which nothing else writes while it runs."""
+    group: str = ""
+    """Jobs of one group load the same files, so one worker runs them one after another if it can; empty: no group."""
+    steps: int = 1
+    """Number of steps, for progress bars."""
+    threads: int = 1
+    """Threads of torch; 0 leaves torch the choice."""
+    device: str = "cpu"
+    has_processes: bool = False
+    """Whether the job has child processes, so that it may be ended only when it reports a step."""
+    needs: "Sequence[AnyJob]" = ()
+    """Jobs that must have ended before this one can run."""
+    problem: str = ""
+    """Why the job ended without a result; empty if it has one, or hasn't ended."""
+    ended: bool
+    """Whether the job is finished, according to the files in its folder."""
+    held: bool = False
+    """Whether another command runs the job now."""
+
+    def run(self, report: Report, release: Callable[[], None]) -> None:
+        """Do what is left, from where it was stopped. After `release()` the job may be ended at any moment. It has
+        failed if it raises a `UserError`, unless it has `ended` with that, for example because it diverged."""
+        raise NotImplementedError
+
+    @property
+    def outcome(self) -> str:
+        """The line that is printed when the job has ended."""
+        return f"no result of {self.name}: {self.problem}" if self.problem else f"finished {self.name}"
+
+
 class Execution(NamedTuple):
-    """Settings of a run that don't affect results."""
+    """Settings of a run that don't affect results: fields of `StudyOptions`."""
 
     loaders: int = 0
-    """Number of processes that prepare the run's batches."""
     images_on_gpu: float = 0.1
-    """Share of a GPU's free memory that training images may take (see menagerie.models.training.loaders)."""
     log: tuple[str, ...] = ()
-    """Loggers of training besides the run's file (see menagerie.studies.runs.loggers)."""
     validate_every: int = 0
-    """Steps between two evaluations on validation (see menagerie.studies.runs.evaluation), which select
-    nothing; 0: the default."""
     keep_states: tuple[int, ...] = ()
-    """Steps after which the run's weights are kept (see menagerie.models.kept_states)."""
     grad_checkpointing: bool = False
-    """Whether the backward pass recomputes the activations within transformer blocks."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
@@ -156,8 +198,7 @@ class Execution(NamedTuple):
 class Job(AnyJob):
     """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
 
-    Such jobs have no group: cells on the same data are trained in parallel, so that phases that they share are done
-    early. The executor knows how they are run (menagerie.studies.runs.executor).
+    Cells on the same data have no group: they are trained in parallel, so that phases that they share are done early.
     """
 
     cell: Cell
@@ -170,11 +211,6 @@ class Job(AnyJob):
     @property
     def folder(self) -> Path:
         return self.out / "cells" / self.cell.id
-
-    @property
-    def shared(self) -> Path:
-        """The folder of files that cells of the run share during training."""
-        return self.out / "shared"
 
     @property
     def name(self) -> str:
@@ -223,8 +259,7 @@ class Job(AnyJob):
 
     @property
     def problem(self) -> str:
-        """Why the cell diverged (loss, weights or scores weren't finite), so that it never gets a result; else
-        empty."""
+        """Why the cell diverged (loss, weights or scores weren't finite) and never gets a result; else empty."""
         return reason_in(self.folder, DIVERGED)
 
     @property
@@ -273,22 +308,3 @@ def one_training(job: Job) -> Iterator[None]:
         if alone and job.ended:
             job.lock.unlink(missing_ok=True)  # whoever has opened it finds that the cell has ended
         lock.release()
-
-
-def own_files(*paths: str) -> str:
-    """Return a hash of a user's files: of a model's file (file.py:Class) with the files that it imports, and of
-    weights. Empty if no path is a file."""
-    given = [file_and_tag(path)[0] for path in paths]
-    parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
-    files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
-    here = [file for file in files if file.is_file()]
-    hashed, files_read = hashlib.sha256(), [each for file in here for each in sources(file)]
-    for path in files_read:
-        with open_file(path) as file:
-            hashed.update(file.read())
-    return hashed.hexdigest()[:12] if files_read else ""
-
-
-def sources(file: Path) -> list[Path]:
-    """Return the file; for code, also the files that it imports."""
-    return own_sources(file) if file.suffix == ".py" else [file]

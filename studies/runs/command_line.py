@@ -3,10 +3,10 @@
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, make_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose
@@ -14,9 +14,6 @@ from menagerie.envs.core.identity import changed_fields
 from menagerie.envs.core.options import DATA, Option
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
-
-if TYPE_CHECKING:
-    from menagerie.generators.splits.recipe import SplitRecipe
 
 Config = TypeVar("Config")
 
@@ -37,47 +34,27 @@ RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `menagerie recipes`
 def parse_study(
     presets: Mapping[str, Config], default: str, description: str, more: Iterable[Option] = ()
 ) -> tuple[str, Config]:
-    """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
-
-    Help also lists `more` (options that other functions read) and, where they apply, `--preset` and `--recipe`.
-    """
+    """Parse the command line into the preset's name and its configuration. Help also lists `more`, read by others."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.set_defaults(recipe=None)
     first.add_argument("--preset", default=default)
     if takes_recipes := hasattr(presets[default], "with_recipe"):
         first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
-    preset = given = with_chosen_scorers(presets[choose("preset", chosen.preset, presets)], rest)
+    preset = with_chosen_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     if chosen.recipe:
         from menagerie.generators.splits.recipe_file import read_recipe
 
-        preset = given.with_recipe(recipe := read_recipe(chosen.recipe))
+        preset = preset.with_recipe(read_recipe(chosen.recipe))
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     shown = (*[starts] * (len(presets) > 1), *more, *[RECIPE] * takes_recipes)
-    config = read_options(type(preset), rest, running_command(), description, preset, shown)
-    if chosen.recipe and (changed := left_to_defaults(recipe, given, config)):
-        print(f"--recipe {chosen.recipe} has the defaults of {recipe.kind} splits in place of the preset's: {changed}")
-    return chosen.preset, config
-
-
-def left_to_defaults(recipe: "SplitRecipe", preset: object, config: object) -> str:
-    """List the options for which a recipe has the default of its kind, with the preset's values where these differ."""
-    silent = {
-        item.name: getattr(recipe, item.name) for item in fields(recipe) if item.name not in changed_fields(recipe)
-    }
-    both = {name: (getattr(config, name), getattr(preset, name)) for name in silent if hasattr(preset, name)}
-    return ", ".join(
-        f"{name} {now} ({before})"
-        for name, (now, before) in both.items()
-        if now != before and now in (silent[name], (silent[name],))
-    )
+    return chosen.preset, read_options(type(preset), rest, running_command(), description, preset, shown)
 
 
 @dataclass(frozen=True)
 class ScorerOptions:
-    """The options of the chosen models, in a field for each, named by the model's flag (`oc_clip`). Other models have
-    the defaults of a size: paper, small or smoke."""
+    """The options of the chosen models, a field for each (`oc_clip`); other models have the defaults of a size."""
 
     models: ClassVar[tuple[str, ...]] = ()
     """Name of the scorer for each field, registered or file.py:Class."""
@@ -112,7 +89,7 @@ def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
 
 
 def config_of_size(spec: ScorerSpec, size: str) -> object:
-    """Return a scorer's config in the size "paper", "small" or "smoke"."""
+    """Return a scorer's config in a size."""
     return spec.config(**{"paper": {}, "small": spec.small, "smoke": spec.smoke}[size])
 
 
@@ -128,8 +105,7 @@ def only_models(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 
 
 def with_chosen_scorers(config: Config, arguments: list[str]) -> Config:
-    """Give a study the options of the models after --models or, without it, of the preset's. Raise for an option of
-    another model."""
+    """Give a study the options of the models after --models, by default of the preset's, and refuse those of others."""
     if not hasattr(config, "scorers"):
         return config
     read = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

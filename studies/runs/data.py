@@ -1,21 +1,24 @@
 """The data of a training run and its tests."""
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import changed_fields, defaults_version, json_value
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import VERSION, PairCounts, SplitRecipe
 
 if TYPE_CHECKING:
+    from menagerie.envs.scene import Scene
     from menagerie.generators.benchmarks.benchmark import Benchmark
     from menagerie.generators.captioned import Captioned
+    from menagerie.generators.storage.folder import SplitFolder
     from menagerie.generators.storage.split_file import Split
     from menagerie.generators.vocabulary import Vocabulary
 
@@ -32,8 +35,8 @@ class Material(NamedTuple):
     """Tests by name, among them "validation" if the data have one."""
     texts: Sequence[str]
     """All texts that training and tests may contain."""
-    content: Mapping[int, Any]
-    """For each index of `train`, a text of everything that decides the item. Runs with the same items share steps."""
+    content: Callable[[int], str]
+    """Returns a text of everything that decides an item of `train`. Runs with the same items share steps."""
     may_be_cut: bool = False
     """Whether texts longer than the model's context are cut, as for photographs; otherwise they are refused."""
     words: "Vocabulary | None" = None
@@ -44,29 +47,18 @@ class Material(NamedTuple):
 class CellData(Protocol):
     """Describes data without opening it."""
 
-    @property
-    def axes(self) -> dict[str, Any]:
-        """The data's place in a study, as columns of the results."""
-
-    @property
-    def name(self) -> str:
-        """Short text for progress bars."""
-
-    @property
-    def kind(self) -> str:
-        """Kind of the split, or "photographs"; tuned recipes record the kind that they were tuned for."""
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """The test subsets in the order of tables, without validation; of photographs "validation" alone."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All settings that decide the data."""
-
-    @property
-    def splits(self) -> "tuple[SplitData, ...]":
-        """The splits that have to be rendered before the data can be opened; `open` is given the file of the first."""
+    axes: dict[str, Any]
+    """The data's place in a study, as columns of the results."""
+    name: str
+    """Short text for progress bars."""
+    kind: str
+    """Kind of the split, or "photographs"; tuned recipes record the kind that they were tuned for."""
+    tests: tuple[str, ...]
+    """The test subsets in the order of tables, without validation; of photographs "validation" alone."""
+    settings: dict[str, Any]
+    """All settings that decide the data."""
+    splits: "tuple[SplitData, ...]"
+    """The splits that have to be rendered before the data can be opened; `open` is given the file of the first."""
 
     def counts(self) -> dict[str, int]:
         """Numbers that describe the data, for reports."""
@@ -92,10 +84,9 @@ class SplitData:
 
     @property
     def name(self) -> str:
-        split = self.recipe
-        place = [f"{split.pairs:.0%} pairs", f"{split.hard_negatives:.0%} negatives"]
-        if not type(split)().test_pairs:  # no pairs are held out, as in multi-object splits
-            place = place[1:] if split.hard_negatives else []
+        place = [f"{self.recipe.pairs:.0%} pairs", f"{self.recipe.hard_negatives:.0%} negatives"]
+        if not type(self.recipe)().test_pairs:  # no pairs are held out, as in multi-object splits
+            place = place[1:] if self.recipe.hard_negatives else []
         return " ".join([*place, *(f"{name} {getattr(self.recipe, name)}" for name in self.varied)])
 
     @property
@@ -123,15 +114,12 @@ class SplitData:
         return {"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable}
 
     def open(self, file: Path) -> Material:
-        material = split_material(file)
-        self.check(material.train.split)
-        return material
-
-    def check(self, split: "Split") -> None:
-        """Raise unless the file has this split; another one may have been copied to its name."""
+        """Open the file; raises unless it has this split, because another one may have been copied to its name."""
         from menagerie.generators.storage.split_file import check_recipe
 
-        check_recipe(split, self.recipe, self.store)
+        material = split_material(file)
+        check_recipe(material.train.split, self.recipe, self.store)
+        return material
 
 
 def split_material(file: Path) -> Material:
@@ -143,25 +131,13 @@ def split_material(file: Path) -> Material:
     others = sorted(train.split.subsets.keys() - {"train"})
     tests = {name: SplitTests(SplitDataset(train.split, name)) for name in others}
     texts = {caption.text for test in tests.values() for item in test.items for caption in item.texts}
-    words = train.split.vocabulary
-    return Material(train, tests, sorted(texts.union(split_texts(train.split))), ItemContent(train), words=words)
+    every = sorted(texts.union(split_texts(train.split)))
 
+    def content(index: int) -> str:
+        r = train.records
+        return json.dumps([train.split.identity, r.scenes[index].key, r.captions[index], r.graphs[index]])
 
-class ItemContent(Mapping[int, str]):
-    """For each index, everything that decides an item, as JSON: scene, caption, graph, and the split's identity."""
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
-
-    def __getitem__(self, index: int) -> str:
-        r = self.data.records
-        return json.dumps([self.data.split.identity, r.scenes[index].key, r.captions[index], r.graphs[index]])
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data)))
+    return Material(train, tests, every, content, words=train.split.vocabulary)
 
 
 def split_texts(split: "Split") -> Iterator[str]:
@@ -185,14 +161,6 @@ def split_texts(split: "Split") -> Iterator[str]:
     yield from (*bare_mentions(template_of(split.recipe), v.animals), *v.textures, *v.backgrounds, *v.sizes)
 
 
-def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
-    """Return a hash of the content of these items, in order."""
-    hashed = hashlib.sha256()
-    for index in indices:
-        hashed.update(str(content[int(index)]).encode() + b"\0")
-    return hashed.hexdigest()[:12]
-
-
 @lru_cache(maxsize=4096)
 def counts_of(recipe: SplitRecipe) -> PairCounts:
     """Return the numbers of pairs that the fractions of a recipe amount to, computed once."""
@@ -201,11 +169,127 @@ def counts_of(recipe: SplitRecipe) -> PairCounts:
 
 @lru_cache(maxsize=4096)
 def distinct_images(recipe: SplitRecipe) -> int:
-    """Count the different images in train, with those of single-object scenes; each view of a scene is an image. Needs
-    no split file."""
+    """Count the different images in train, single-object scenes included, without a split file."""
     if not isinstance(recipe, BindingRecipe) or recipe.hold_out or recipe.compositions < 1:
         return len(set(recipe.subsets()["train"]))
     world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))
     lone = sum(1 for _ in world.singles()) * (recipe.singles_views or recipe.views)
     orders = 2  # left and right
     return lone + (counts.train + counts.swapped) * orders * len(world.backgrounds) * recipe.views
+
+
+@dataclass(frozen=True)
+class SplitFile:
+    """An existing split file. Its identity is its content."""
+
+    content: str
+    """Identity of recipe, scenes and texts, with pictures or without."""
+    store: str
+    """What decides the pixels of its images (`image_identity`)."""
+    kind: str
+    world: str
+    side: int
+    """Side of the split's images, in pixels."""
+    tests: tuple[str, ...]
+    hold_out: tuple[str, ...]
+    place: tuple[tuple[str, Any], ...]
+    """Place in a study, by axis."""
+    seed: int
+    """Seed in the recipe; the first seed of its training runs."""
+    pairs: tuple[int, int, int]
+    """Numbers of pairs in train, of swapped pairs, and of all pairs of its world."""
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """The split's fractions, and its name if a study has several files."""
+        return dict(self.place)
+
+    @property
+    def name(self) -> str:
+        return str(self.axes.get("split", self.kind))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The content and the images that decide results."""
+        return {"kind": self.kind, "split_file": self.content, "store": self.store}
+
+    @property
+    def splits(self) -> tuple[()]:
+        """Empty, because the file exists and nothing has to be rendered."""
+        return ()
+
+    def counts(self) -> dict[str, int]:
+        return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))
+
+    def open(self, file: Path) -> Material:
+        """Open the training subset, and a benchmark of each other subset; raises if the file has changed."""
+        material = split_material(file)
+        if material.train.split.content != self.content:
+            raise UserError(f"{file} has changed since this run was started; start a new one with another --out")
+        return material
+
+
+def describe_file(file: Path, several: bool) -> SplitFile:
+    """Describe a split file; raises `UserError` if it is damaged, or has nothing to train on."""
+    from menagerie.generators.storage.split_file import read_split
+
+    split = read_split(file)
+    recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
+    if not scenes:
+        raise UserError(f"{file} has nothing to train on: it is a {recipe['kind']} split, for trained models")
+    shown = {scene: frozenset(obj.animal for obj in scene.objects) for scene in scenes}
+    pairs = {scene: animals for scene, animals in shown.items() if len(animals) == 2}
+    swapped = {animals for scene, animals in pairs.items() if split.kind.swap(scene) in scenes}
+    n = len(split.vocabulary.animals)
+    place = {name: recipe[name] for name in FRACTIONS} | ({"split": file.stem} if several else {})
+    return SplitFile(
+        content=split.content,
+        store=split.identity,
+        kind=recipe["kind"],
+        world=recipe["world"],
+        side=split.resolution,
+        tests=ordered_tests(split),
+        hold_out=tuple(recipe.get("hold_out", ())),
+        place=tuple(place.items()),
+        seed=recipe["seed"],
+        pairs=(len(set(pairs.values())), len(swapped), n * (n - 1) // 2),
+    )
+
+
+def ordered_tests(split: "Split") -> tuple[str, ...]:
+    """List the test subsets of a file in the order of recipes of its kind, unknown ones last."""
+    names = sorted(split.subsets.keys() - {"train", "validation"})
+    try:
+        order = split.made_by.all_tests
+    except UserError:  # a recipe of another version
+        order = ()
+    return (*(name for name in order if name in names), *(name for name in names if name not in order))
+
+
+def make_splits(
+    folder: "SplitFolder", recipes: Iterable[SplitRecipe], workers: int, names: Mapping[SplitRecipe, str] | None = None
+) -> dict[SplitRecipe, Path]:
+    """Make the split file of each recipe, and missing atlas entries. An error begins with the name in `names`."""
+    from menagerie.envs.core.progress import progress_bars
+
+    files = {}
+    with progress_bars("factors") as progress:
+        for recipe in dict.fromkeys(recipes):
+            with naming_errors((names or {}).get(recipe, "")):
+                files[recipe] = folder.make(recipe, workers, progress)
+    return files
+
+
+def scenes_needed(recipe: SplitRecipe, name: str) -> "list[Scene]":
+    """Return the scenes that a recipe needs; an error begins with `name`."""
+    with naming_errors(name):
+        return recipe.with_counterfactuals(recipe.subsets())
+
+
+@contextmanager
+def naming_errors(name: str) -> Iterator[None]:
+    """Begin errors in this context with a name, unless it is empty."""
+    try:
+        yield
+    except UserError as error:
+        raise (error.at(name) if name else error) from error

@@ -1,5 +1,4 @@
-"""Evaluates a trained scorer: accuracies by subset and task, and scores; also its accuracy on validation during
-training."""
+"""Evaluates a scorer: accuracies by subset and task, and scores; on validation also during training."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.identity import generator
 
 if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+    from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
     from menagerie.models.judges.judge import Judge
     from menagerie.models.recipe import Recipe
     from menagerie.models.scorer import Scorer
@@ -31,60 +30,45 @@ def evaluate(
 ) -> Results:
     """Return accuracy, tie rate and number of records by subset and task; writes `predictions.csv`. `keep` is called
     with each subset, its items and all their scores."""
-    from menagerie.models.evaluation.scoring import score_items
+    import numpy as np
 
+    from menagerie.generators.benchmarks.benchmark import four_way_rules
+    from menagerie.models.evaluation.scoring import score_items
+    from menagerie.models.judges.judge import Judge
+
+    rules = four_way_rules(not isinstance(scorer, Judge) or scorer.form.compares_images)
     subsets = {}
     with whole_file(folder / FILE) as temporary, temporary.open("w", newline="") as file:
         rows = csv.DictWriter(file, PREDICTIONS, lineterminator="\n", restval="")
         rows.writeheader()
         for subset, test in tests.items():
             scores = score_items(scorer, test)
-            subsets[subset] = summaries(test, scores, rules_for(scorer))
-            rows.writerows(predictions(subset, test.items, list(map(without_nan, scores))))
+            subsets[subset] = summaries(test, scores, rules)
+            # With 0 for NaN, texts without a judge's answer tie.
+            rows.writerows(predictions(subset, test.items, list(map(np.nan_to_num, scores))))
             if keep:
                 keep(subset, test.items, scores)
     return subsets
 
 
-def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
-    """Return the rules for a model's four-way items; those that compare images only if the model can compare images."""
-    from menagerie.generators.benchmarks.benchmark import four_way_rules
-    from menagerie.models.judges.judge import Judge
-
-    return four_way_rules(not isinstance(scorer, Judge) or scorer.form.compares_images)
-
-
 def summaries(
     test: "Benchmark", scores: Sequence["Scores"], rules: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return the results of each task, and of four-way items under each of `rules` (None: under all). Accuracies of an
-    empty subset are None."""
+    """Return the results of each task (accuracy None without items), and of four-way items by `rules` (None: all)."""
     from menagerie.generators.benchmarks.benchmark import FOUR_WAY, FOUR_WAY_RULES, apply_rule, summarise
 
-    outcomes: dict[str, list[Outcome]] = {task: [] for task in test.tasks if task != FOUR_WAY}
-    four_way_items: dict[str, list[Outcome]] = (
-        {part: [] for part in rules or FOUR_WAY_RULES} if FOUR_WAY in test.tasks else {}
-    )
-    for item, matrix in zip(test.items, scores, strict=True):
-        if item.task == FOUR_WAY:
-            for part, found in four_way_items.items():
-                found.append(apply_rule(FOUR_WAY_RULES[part], matrix))
-        else:
-            outcomes[item.task].append(apply_rule(partial(test.outcome, item), matrix))
-    tasks = {}
-    for task, found in outcomes.items():
+    scored = list(zip(test.items, scores, strict=True))
+    tasks: dict[str, dict[str, Any]] = {}
+    for task in (task for task in test.tasks if task != FOUR_WAY):
+        found = [apply_rule(partial(test.outcome, item), matrix) for item, matrix in scored if item.task == task]
         official, neutral, tie_rate, n = summarise(found)
         tasks[task] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
-    for part, found in four_way_items.items():  # a tie is wrong, unless the model gives no verdict
+    four_way = [matrix for item, matrix in scored if item.task == FOUR_WAY]
+    for part in (rules or FOUR_WAY_RULES) if FOUR_WAY in test.tasks else ():
+        found = [apply_rule(FOUR_WAY_RULES[part], matrix) for matrix in four_way]
+        # A tie is wrong, unless the model gives no verdict.
         tasks[f"{part} score"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
     return tasks
-
-
-def without_nan(scores: "Scores") -> "Scores":
-    """Return the scores with 0 for NaN, so that texts without a judge's answer tie."""
-    import numpy as np
-
-    return np.nan_to_num(scores)
 
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
@@ -92,10 +76,9 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
     scores of the record's counterfactual, if it has one."""
     from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 
-    counterfactuals = {
-        item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.task == FOUR_WAY
-    }
-    for item, matrix in zip(items, scores, strict=True):
+    scored = list(zip(items, scores, strict=True))
+    counterfactuals = {item.record: matrix[1] for item, matrix in scored if item.task == FOUR_WAY}
+    for item, matrix in scored:
         if item.task == FOUR_WAY:
             continue
         row = {"subset": subset, "task": item.task, "scene": item.record, "animals": item.cluster}
@@ -116,10 +99,7 @@ EVALUATIONS, LEAST_STEPS = 10, 100
 
 def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
     """Whether to evaluate after a step: after every `every` steps (0: a tenth of the run, at least `LEAST_STEPS`) and
-    after the last.
-
-    False in the single-object phase, whose steps are shared by cells with different validation sets.
-    """
+    after the last, but not in the single-object phase, which is shared by cells with different validation sets."""
     from menagerie.models.training.feed import single_steps
 
     between = every or max(LEAST_STEPS, -(-recipe.steps // EVALUATIONS))

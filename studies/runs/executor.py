@@ -1,74 +1,82 @@
 """Runs the jobs of a study: in worker processes of this command, in those of torchrun, or as tasks of a cluster.
 
 A job runs once the jobs that it needs have ended, and only if no other command runs it. Wherever jobs run, one loop
-starts them, shows their progress and asks what follows from each (menagerie.studies.runs.runners).
+starts them, shows their progress and asks what follows from each.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import Incomplete, UserError
 from menagerie.envs.core.progress import PlainLines, progress_bar
-from menagerie.studies.cluster.jobs import Cluster
+from menagerie.studies.runs.cell import AnyJob
 from menagerie.studies.runs.folder import command_line
-from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.runners import ClusterTasks, FirstProcess, Runner, Workers
-from menagerie.studies.runs.together import JOINED, check_joined
+from menagerie.studies.runs.slurm import Cluster
+from menagerie.studies.runs.torchrun import JOINED, check_joined
 
 FOLDER = "cluster"  # of tasks and logs, in the study's folder
 Follow = Callable[[Any], Iterable[AnyJob] | None]
 
 
-@dataclass
 class Schedule:
     """Which jobs wait, run and have ended."""
 
-    known: dict[str, AnyJob] = field(default_factory=dict)
-    waiting: list[AnyJob] = field(default_factory=list)
-    running: dict[str, Any] = field(default_factory=dict)
-    ended: list[AnyJob] = field(default_factory=list)
-    """Jobs that have ended, with a result or without, and of which `on_finished` doesn't know yet."""
-    over: set[str] = field(default_factory=set)
-    """Jobs that have ended."""
-    held: list[AnyJob] = field(default_factory=list)
-    """Jobs that another command runs."""
-    failed: dict[str, str] = field(default_factory=dict)
-    """The reasons of failed jobs, by their ids."""
-    needs: dict[str, set[str]] = field(default_factory=dict)
-    """The jobs that have to end before a job can run, by its id."""
+    def __init__(self, jobs: Iterable[AnyJob]) -> None:
+        self.known: dict[str, AnyJob] = {}
+        self.waiting: dict[str, set[str]] = {}
+        """The jobs that have to end before a waiting job can run, all by their ids."""
+        self.running: dict[str, Any] = {}
+        self.ended: list[AnyJob] = []
+        """Jobs that have ended, with a result or without, and of which `on_finished` doesn't know yet."""
+        self.over: set[str] = set()
+        """All other jobs that have ended."""
+        self.held: list[AnyJob] = []
+        """Jobs that another command runs."""
+        self.failed: dict[str, str] = {}
+        """The reasons of failed jobs."""
+        self.add(jobs)
 
     def add(self, jobs: Iterable[AnyJob]) -> None:
         """Add jobs, and before each those that it needs. Known ones are skipped."""
         for job in jobs:
             if job.id in self.known:
                 continue
-            if over := job.ended:
-                needs = []
-            else:
-                needs = [need for need in job.needs if not need.ended]
-                self.add(needs)
-            self.known[job.id], self.needs[job.id] = job, {need.id for need in needs}
-            (self.ended if over else self.waiting).append(job)
+            self.known[job.id] = job
+            if job.ended:
+                self.ended.append(job)
+                continue
+            needs = [need for need in job.needs if not need.ended]
+            self.add(needs)
+            self.waiting[job.id] = {need.id for need in needs}
 
     def ready(self) -> list[AnyJob]:
         """Return the jobs that may run now."""
-        return [job for job in self.waiting if self.needs[job.id] <= self.over]
+        return [self.known[name] for name, needs in self.waiting.items() if needs <= self.over]
 
-    def begin(self, jobs: list[AnyJob]) -> list[AnyJob]:
-        """Take jobs out of those that wait; returns the ones that no other command runs."""
-        ids = {job.id for job in jobs}
-        self.waiting = [job for job in self.waiting if job.id not in ids]
-        held = {job.id for job in jobs if job.held}
-        self.held += [job for job in jobs if job.id in held]
-        return [job for job in jobs if job.id not in held]
+    def start(self, runner: Runner) -> None:
+        """Start the jobs for which there is room, unless another command runs them."""
+        while chosen := runner.choose(self.ready(), len(self.running)):
+            held = [job for job in chosen if job.held]
+            self.held += held
+            for job in chosen:
+                del self.waiting[job.id]
+            if free := [job for job in chosen if job not in held]:
+                self.running |= dict(zip((job.id for job in free), runner.start(free), strict=True))
 
-    def end(self, runner: Runner) -> None:
-        """Sort the jobs that have stopped running into ended, held and failed ones."""
-        for name, handle in list(self.running.items()):
-            if not handle.done():
-                continue
+    def follow(self, on_finished: Follow) -> list[AnyJob]:
+        """Add the jobs that follow from those that have ended, and return the latter."""
+        followed, self.ended = self.ended, []
+        for job in followed:
+            self.over.add(job.id)
+            self.add(on_finished(job) or ())
+        return followed
+
+    def collect(self, runner: Runner) -> None:
+        """Sort the jobs that have stopped running into ended, held and failed ones. When nothing else is left, find the
+        held jobs that another command has ended meanwhile."""
+        for name in [name for name, handle in self.running.items() if handle.done()]:
             job, reason = self.known[name], runner.reason(self.running.pop(name))
             if job.ended:
                 self.ended.append(job)
@@ -76,34 +84,27 @@ class Schedule:
                 self.held.append(job)
             else:
                 self.failed[name] = reason or "it ended without a result"
+        if not self.active:
+            self.ended = [job for job in self.held if job.ended]
+            self.held = [job for job in self.held if job not in self.ended]
 
-    def look_again(self) -> None:
-        """Find the jobs that another command has ended meanwhile."""
-        self.ended = [job for job in self.held if job.ended]
-        self.held = [job for job in self.held if not job.ended]
+    @property
+    def active(self) -> bool:
+        return bool(self.running or self.ended or self.ready())
 
-
-@dataclass
-class Shown:
-    """A progress bar of all jobs."""
-
-    schedule: Schedule
-    runner: Runner
-    bar: Any
-    lines: PlainLines
-
-    def __post_init__(self) -> None:
-        self.task = self.bar.add_task("runs")
-
-    def show(self) -> None:
-        """Show what is done, in steps if the runner knows the steps of running jobs, else in jobs."""
-        jobs, counts = self.schedule.known.values(), self.runner.counts_steps
-        sizes = {job.id: job.steps if counts else 1 for job in jobs}
-        done = sum(sizes[name] for name in self.schedule.over)
-        done += sum(self.runner.steps.get(name, 0) for name in self.schedule.running)
-        text = f"{len(jobs)} runs{' so far' * self.lines.grows}{', steps' * counts}"
-        self.bar.update(self.task, description=text, total=sum(sizes.values()), completed=done)
-        self.lines.report(self.bar, self.task, lambda: self.runner.line(self.schedule.running.values()))
+    def check(self) -> None:
+        """Raise if jobs failed, and `Incomplete` if another command runs jobs."""
+        if self.failed:
+            name, reason = next(iter(self.failed.items()))
+            more = f"; {len(self.failed) - 1} more failed" if len(self.failed) > 1 else ""
+            raise UserError(f"{self.known[name].name}: {reason}{more} (finished runs are kept)")
+        if self.held:
+            names = ", ".join(job.name for job in self.held[:3]) + ", …" * (len(self.held) > 3)
+            later = f", for which {len(self.waiting)} others wait" if self.waiting else ""
+            raise Incomplete(
+                f"another command runs {len(self.held)} of the runs ({names}){later}; all others are finished; "
+                f"when it has ended, repeat {command_line()}"
+            )
 
 
 def run_jobs(
@@ -118,8 +119,7 @@ def run_jobs(
     jobs, and a `UserError` in a process of torchrun that isn't connected to the others.
     """
     check_joined()
-    schedule = Schedule()
-    schedule.add(jobs)
+    schedule = Schedule(jobs)
     if not schedule.known:
         return
     runner: Runner
@@ -130,47 +130,32 @@ def run_jobs(
     else:
         runner = ClusterTasks(cluster, out / FOLDER, workers)
     with progress_bar() as bar:
-        shown = Shown(schedule, runner, bar, PlainLines(grows=grows))
-        runner.show = shown.show
+        runner.show = progress_of(schedule, runner, bar, grows)
         try:
-            run_schedule(schedule, runner, shown, on_finished)
-        except BaseException:
+            while schedule.active:
+                schedule.start(runner)
+                for job in schedule.follow(on_finished):  # after the next jobs have started, because it takes seconds
+                    bar.console.print(job.outcome, markup=False, soft_wrap=True)
+                runner.show()
+                runner.wait(schedule.running.values())
+                schedule.collect(runner)
+                if schedule.failed and not runner.patient:
+                    schedule.check()
+        finally:
             runner.stop(schedule.running.values())
-            raise
-        runner.close()
-    check_all_ended(schedule)
+    schedule.check()
 
 
-def run_schedule(schedule: Schedule, runner: Runner, shown: Shown, on_finished: Follow) -> None:
-    """Run jobs until none is left that may run, and those that `on_finished` returns for each that has ended."""
-    while schedule.ready() or schedule.running or schedule.ended:
-        while chosen := runner.choose(schedule.ready(), len(schedule.running)):
-            if free := schedule.begin(chosen):
-                schedule.running |= dict(zip((job.id for job in free), runner.start(free), strict=True))
-        # After the next jobs have started, because it takes seconds.
-        for job in [schedule.ended.pop(0) for _ in list(schedule.ended)]:
-            schedule.over.add(job.id)
-            schedule.add(on_finished(job) or ())
-            shown.bar.console.print(job.outcome, markup=False, soft_wrap=True)
-        shown.show()
-        runner.wait(schedule.running.values())
-        schedule.end(runner)
-        if schedule.failed and not runner.patient:
-            check_all_ended(schedule)
-        if not (schedule.running or schedule.ready() or schedule.ended):
-            schedule.look_again()
+def progress_of(schedule: Schedule, runner: Runner, bar: Any, grows: bool) -> Callable[[], None]:
+    """Return what shows how much is done: in steps if the runner knows the steps of running jobs, else in jobs."""
+    task, lines, counts = bar.add_task("runs"), PlainLines(grows=grows), runner.counts_steps
 
+    def show() -> None:
+        sizes = {name: job.steps if counts else 1 for name, job in schedule.known.items()}
+        done = sum(sizes[name] for name in schedule.over)
+        done += sum(runner.steps.get(name, 0) for name in schedule.running)
+        text = f"{len(sizes)} runs{' so far' * grows}{', steps' * counts}"
+        bar.update(task, description=text, total=sum(sizes.values()), completed=done)
+        lines.report(bar, task, lambda: runner.line(schedule.running.values()))
 
-def check_all_ended(schedule: Schedule) -> None:
-    """Raise if jobs failed, and `Incomplete` if another command runs jobs."""
-    if schedule.failed:
-        name, reason = next(iter(schedule.failed.items()))
-        more = f"; {len(schedule.failed) - 1} more failed" if len(schedule.failed) > 1 else ""
-        raise UserError(f"{schedule.known[name].name}: {reason}{more} (finished runs are kept)")
-    if schedule.held:
-        names = ", ".join(job.name for job in schedule.held[:3]) + ", …" * (len(schedule.held) > 3)
-        later = f", for which {len(schedule.waiting)} others wait" if schedule.waiting else ""
-        raise Incomplete(
-            f"another command runs {len(schedule.held)} of the runs ({names}){later}; all others are finished; "
-            f"when it has ended, repeat {command_line()}"
-        )
+    return show

@@ -3,16 +3,18 @@
 import contextlib
 import os
 import platform
+import re
 import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import msgspec
 
@@ -22,12 +24,11 @@ from menagerie.envs.core.files import clear_leftovers, writing
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.machine import usable_cores
+from menagerie.envs.core.options import default_of
 from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.studies.runs.differences import describe_differences
 from menagerie.studies.runs.machine import processor
-from menagerie.studies.runs.passwords import without_passwords
 
 CONFIG, LOCK = "config.json", ".lock"
 LIBRARIES = ("torch", "open_clip_torch", "numpy", "numba", "h5py")
@@ -80,10 +81,8 @@ def id_of(out: Path) -> str:
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
-    """Write `config.json`; raise if `out` has results of another configuration.
-
-    Options of scorers are compared for models that both configurations have; those of further models are added.
-    """
+    """Write `config.json`; raise if `out` has results of another configuration. Options of scorers are compared for the
+    models that both have; those of further models are added."""
     file, wanted = out / CONFIG, json_value(asdict(config))
     if not file.exists():
         write_record(file, {"config": wanted, "id": secrets.token_hex(8), **provenance()}, indent=1)
@@ -123,8 +122,7 @@ def provenance() -> dict[str, Any]:
 
 
 def as_utf8(word: str) -> str:
-    """Return a word of a command as valid UTF-8, whatever the terminal's encoding; other bytes of a path are written as
-    \\xff."""
+    """Return a word of a command as valid UTF-8, with other bytes of a path as \\xff."""
     return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
@@ -133,8 +131,7 @@ OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "py
 
 
 def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Collect where a study and its finished runs ran, as recorded in its folder and in the runs' `results`, and which
-    command draws this page. Missing records are left out."""
+    """Collect where a study and its finished runs ran, as far as it is recorded, and which command draws this page."""
     file, now = out / CONFIG, provenance()
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
     runs = [each["provenance"] for each in results if each.get("provenance")]
@@ -150,3 +147,74 @@ def join_values(values: Iterable[Any]) -> str:
     if len(counted) < 2:
         return next(iter(counted), "")
     return "; ".join(f"{value} ({number} run{'s' * (number > 1)})" for value, number in counted.most_common())
+
+
+def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """Fill in the defaults of the fields, nested ones too, that were added since a configuration was recorded."""
+    whole = dict(recorded)
+    for item in fields(config):
+        current, default = getattr(config, item.name), default_of(item)
+        if is_dataclass(current) and isinstance(before := recorded.get(item.name, {}), Mapping):
+            whole[item.name] = with_defaults(before, current)
+        elif item.name not in recorded:
+            whole[item.name] = json_value(current if default is MISSING else default)
+    return whole
+
+
+def describe_differences(
+    recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset(), place: str = ""
+) -> str:
+    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)".
+    `ignored` names fields, or parts of them: "scorers.sparo"."""
+    wanted = json_value(asdict(config)) if is_dataclass(config) else json_value(config)
+    before = with_defaults(recorded, config) if is_dataclass(config) else recorded
+    found = []
+    for name in sorted(before.keys() | wanted.keys()):
+        one, other, where = before.get(name), wanted.get(name), place + name
+        if isinstance(one, Mapping) and isinstance(other, Mapping) and where not in ignored:
+            found.append(describe_differences(one, other, ignored, f"{where}."))
+        elif one != other and where not in ignored:
+            found.append(f"{where} ({one} there, {other} now)")
+    return ", ".join(filter(None, found))
+
+
+# Passwords are looked for only in addresses: of the web with any host and port before a path, of databases also with
+# IPv6 hosts. SQLAlchemy takes "/" and "@" for part of a password.
+START = r"(?<![\w+.-])(?!(?:sqlite|file)[\w+.-]*:)"
+HOST_ALONE = r"(?!(?:https?://[^/?#@:\s]*|[\w+.-]+://\[[\da-f:.]+\])(?::\d+)?(?:[/?#\s'\"]|$))"
+# As people write them, with "/", "?" and "@" within a password too: all before the last "@" that follows a name and
+# ":". The name may have a "/", and the address may lack its own.
+USER = re.compile(
+    rf"({START}{HOST_ALONE}(?:[\w+.-]*://(?:[^:/?#]*:|[^:?\s]*:(?!\s))|[a-z][\w+.-]*:/?[^:/?@\s]+:(?![\s/])))(.*)@",
+    re.DOTALL | re.IGNORECASE,
+)
+# All values of a query are removed: drivers have their own names for keys, passwords and strings that hold one.
+QUERY = re.compile(r"(://[^?]*\?).+", re.DOTALL)
+SETTING = re.compile(
+    r"""(\b\w*(?:password|passwd|passphrase|pwd|secret)\s*=\s*)('[^']*'|"[^"]*"|\{[^}]*\}|\S+)""", re.IGNORECASE
+)
+KEY = re.compile(r"(\b\w*(?:key|token)=)\S+", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    """One address, or an option that contains one, without its password and its query."""
+    return SETTING.sub(r"\1***", QUERY.sub(r"\1***", USER.sub(r"\1***@", text)))
+
+
+def error_without_passwords(text: str, address: str) -> str:
+    """An error's text without passwords and keys: those of `address`, and those of other addresses in the text."""
+    for secret in sorted(passwords(address), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+    return KEY.sub(r"\1***", without_passwords(text))
+
+
+def passwords(address: str) -> set[str]:
+    """The passwords in an address, both as written and percent-decoded.
+
+    A password is also split at "/", ":", "?" and "@", because a driver may take a part for the host or the database.
+    """
+    found = [match[2] for match in USER.finditer(address)]
+    for text in (address, unquote_plus(address)):
+        found += [re.split("[&;]", match[2])[0].strip("'\"{}") for match in SETTING.finditer(text)]
+    written = {word for secret in found for word in (secret, unquote_plus(secret))}
+    return {part for secret in written for part in (secret, *re.split("[@/:?]", secret)) if part}

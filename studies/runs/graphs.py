@@ -1,7 +1,7 @@
-"""Inputs of a model besides images and captions: graphs that aren't the generator's, and negatives."""
+"""What a cell reads: its data, graphs that aren't the generator's, and the negatives of its loss."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import ReadGraphs
@@ -16,19 +16,36 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 
+# The data that this process opened last.
+OPENED: dict[tuple[Any, ...], Material] = {}
+
+
+def open_material(job: Job) -> Material:
+    """Open a cell's data, or return those of the last cell if they are the same: opening takes seconds."""
+    stat = job.data_file.stat() if job.data_file.exists() else None
+    key = (job.cell.data, job.data_file, stat and (stat.st_mtime_ns, stat.st_size))
+    if key not in OPENED:
+        OPENED.clear()  # free memory first
+        OPENED[key] = job.cell.data.open(job.data_file)
+    return OPENED[key]
+
+
 class Graphs(NamedTuple):
     """Sources of the graphs that are read in training and in tests; None means the caption's own graph."""
 
     train: ReadGraphs | None = None
     test: ReadGraphs | None = None
 
+    @property
+    def parser(self) -> "CaptionParser | None":
+        return next((read.parser for read in self if read and read.parser), None)
+
 
 PLAIN = Graphs()
 
 
 def read_graphs(job: Job, material: Material) -> Graphs:
-    """Open the sources of the graphs that a cell reads. Raises if its parser can't run here, and for graphs other than
-    the data's own if the data have no world."""
+    """Open the sources of the graphs that a cell reads. Raises if its parser can't run here, or without a world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
         return PLAIN
@@ -48,31 +65,16 @@ def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
 
 
 def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
-    """Yield all nodes and predicates that a parser finds in the captions of training and tests; they may be new words.
-
-    All captions are parsed at once, which is faster than one by one.
-    """
-    parser = parser_of(graphs)
-    if parser is None:
+    """Yield all nodes and predicates, perhaps new words, that a parser finds in all captions, parsed at once."""
+    if graphs.parser is None:
         return
     everything = range(len(material.train))
     captions = dict.fromkeys(caption.text for caption in material.train.captions(everything, everything))
     items = (item for test in material.tests.values() for item in test.items)
     captions |= dict.fromkeys(caption.text for item in items for caption in item.texts)
-    for graph in parser.parse(list(captions)):
+    for graph in graphs.parser.parse(list(captions)):
         yield from graph.nodes
         yield from (edge.predicate for edge in graph.edges)
-
-
-def parser_of(graphs: Graphs) -> "CaptionParser | None":
-    """Return the parser that makes the graphs; None if there is none."""
-    return next((read.parser for read in graphs if read and read.parser), None)
-
-
-def parsed_record(graphs: Graphs) -> dict[str, str]:
-    """Return the numbers of parsed captions and of failures, for a cell's record; empty without a parser."""
-    parser = parser_of(graphs)
-    return {"parsed": parser.counts().text} if parser else {}
 
 
 def kind_of_further_negatives(scorer: "Scorer") -> str:
@@ -82,25 +84,15 @@ def kind_of_further_negatives(scorer: "Scorer") -> str:
 
 def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[str]:
     """List the negatives of the loss besides other images and their captions: false captions, false versions of further
-    captions (of the kind `further`), counterfactual images, altered graphs.
+    captions (of the kind `further`), counterfactual images (if the data have any), altered graphs (of relations)."""
+    from menagerie.generators.splits.recipe_file import KINDS
 
-    Counterfactual images count only if the training data have counterfactuals, altered graphs only if captions state
-    relations."""
     wanted = negatives_of(cell.recipe, cell.negatives)
     if wanted.images:
         wanted = wanted._replace(images=bool((train.counterfactual_items(range(len(train))) >= 0).any()))
-    spec = spec_of(cell.model)
+    spec, data = spec_of(cell.model), cell.data
     options = spec.make_config(cell.options)
-    altered = spec.local_loss and options.local_weight and states_relations(cell)
+    relational = KINDS[data.kind].relational if data.kind in KINDS else getattr(data, "relational", False)
+    altered = spec.local_loss and options.local_weight and relational
     words = [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
     return words + ([f"of further captions: {FALSE_CAPTIONS[further]}"] if further in train.text_negatives else [])
-
-
-def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations: by the kind of a split, or by the attribute of other
-    data."""
-    from menagerie.generators.splits.recipe_file import KINDS
-
-    if cell.data.kind in KINDS:
-        return KINDS[cell.data.kind].relational
-    return getattr(cell.data, "relational", False)

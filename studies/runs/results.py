@@ -10,6 +10,11 @@ from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import check_digest, file_digest, read_record, read_records, write_record
 from menagerie.models.cell_results import FILES, RESULT, damaged_result, recorded_digest, result_in
 
+LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries again
+# Further varied settings have columns after the fractions.
+COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
+CELLS = "cells.jsonl"  # the results of all finished cells of a study
+CARRIED = "carried.json"  # in a cell that starts from weights of another study
 Numbers = dict[str, float | None]
 
 
@@ -50,14 +55,10 @@ class StoredResult(msgspec.Struct):
 
 def write_result(folder: Path, result: dict[str, Any], files: tuple[str, ...] = (), varying: tuple[str, ...] = ()):
     """Write a result with digests of files in its folder; `varying` files may differ between two runs of one cell."""
-    noted = {FILES: digests_in(folder, files)} if files else {}
-    origin = result.get("provenance", {}) | ({FILES: digests_in(folder, varying)} if varying else {})
-    write_record(folder / RESULT, result | noted | ({"provenance": origin} if origin else {}))
-
-
-def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """Return the digests of files by their names."""
-    return {name: file_digest(folder / name) for name in names}
+    noted, apart = ({name: file_digest(folder / name) for name in names} for names in (files, varying))
+    origin = result.get("provenance", {}) | ({FILES: apart} if apart else {})
+    result = result | ({FILES: noted} if noted else {}) | ({"provenance": origin} if origin else {})
+    write_record(folder / RESULT, result)
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
@@ -69,27 +70,16 @@ def read_result(folder: Path) -> dict[str, Any] | None:
 
 
 def checked_file(folder: Path, name: str) -> Path:
-    """Return the path of a file beside a result; raises `Unreadable` if the file changed since the result was written
-    (if its digest was recorded)."""
+    """Return the path of a file beside a result; raises `Unreadable` if it changed since the result was written."""
     if digest := recorded_digest(read_result(folder) or {}, name):
         check_digest(folder / name, digest)
     return folder / name
-
-
-LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries again
 
 
 def reason_in(folder: Path, name: str) -> str:
     """Return why there is no result, from a file beside it; empty if there is a result, or no such file."""
     file = folder / name
     return read_text(file).strip() if file.exists() and read_result(folder) is None else ""
-
-
-# Further varied settings have columns after the fractions.
-COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
-
-
-CELLS = "cells.jsonl"  # the results of all finished cells of a study
 
 
 def read_results(run: Path) -> list[dict[str, Any]]:
@@ -104,9 +94,6 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     if not results:
         raise UserError(f"{run} has no finished cell yet; start its command again")
     return results
-
-
-CARRIED = "carried.json"  # in a cell that starts from weights of another study
 
 
 class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):

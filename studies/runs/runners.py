@@ -3,15 +3,18 @@
 Results don't depend on it: each job runs alone in its process, with a fixed number of threads.
 """
 
+import contextlib
+import logging
 import multiprocessing
 import queue
+import secrets
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -19,15 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.files import clear_leftovers
+from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.processes import call_in_worker, end_processes, end_with_parent, workers_context
 from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.core.server_start import import_modules
-from menagerie.studies.cluster.jobs import Cluster, Tasks, reason_of_end
-from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.followers import run_in_processes
-from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.cell import AnyJob, Job, Report
 from menagerie.studies.runs.machine import MODULES, start_server
+from menagerie.studies.runs.slurm import Cluster, Interruption, Task, check_folder, end_tasks, reason_of_end, submit
+from menagerie.studies.runs.torchrun import run_in_processes
 from menagerie.studies.runs.train import run_cell
 
 if TYPE_CHECKING:
@@ -64,25 +66,25 @@ def run_interruptible(job: AnyJob, interruption: Interruption, report: Report) -
         interruption.release()  # also after an error between two steps
 
 
-@dataclass
 class Runner:
-    """A place where jobs run."""
+    """A place where jobs run. A handle of a running job is `done()` when the job runs no more."""
 
-    counts_steps: bool = True
-    """Whether `steps` has the steps of running jobs."""
-    patient: bool = False
+    counts_steps = True
+    """Whether `steps` has the last known step of each running job, by its id."""
+    patient = False
     """Whether other jobs are waited for when one has failed."""
-    steps: dict[str, int] = field(default_factory=dict)
-    """The last known step of each job, by its id."""
-    show: Callable[[], None] = lambda: None
+    show: Callable[[], None] = staticmethod(lambda: None)
     """Shows the progress."""
 
-    def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
-        """Return those of the jobs that can be started now, while others run."""
-        raise NotImplementedError
+    def __init__(self) -> None:
+        self.steps: dict[str, int] = {}
+
+    def choose(self, ready: Sequence[AnyJob], running: int) -> Sequence[AnyJob]:
+        """Return those of the jobs that can be started now, while others run: by default one after another."""
+        return ready[: 1 - running]
 
     def start(self, jobs: Sequence[AnyJob]) -> Sequence[Any]:
-        """Start the chosen jobs; returns a handle for each, which is `done()` when its job runs no more."""
+        """Start the chosen jobs; returns a handle for each."""
         raise NotImplementedError
 
     def wait(self, handles: Collection[Any]) -> None:
@@ -90,17 +92,14 @@ class Runner:
 
     def reason(self, handle: Any) -> str:
         """Return why a job that is done has failed, as far as it is known; else an empty text."""
-        raise NotImplementedError
+        return str(handle.exception() or "")
 
     def line(self, handles: Collection[Any]) -> str:
         """Return what is known of the running jobs, as a line."""
         return ""
 
     def stop(self, handles: Collection[Any]) -> None:
-        """End the running jobs; their saved states stay."""
-
-    def close(self) -> None:
-        """Free what jobs needed, as all have ended."""
+        """End the running jobs, whose saved states stay, and free what jobs needed."""
 
 
 _messages: Any = None  # in a worker: the queue for its progress messages
@@ -124,7 +123,7 @@ def work(job: AnyJob) -> None:
         nonlocal sent
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
-            _messages.put((step, text))
+            _messages.put((job.id, step, text))
 
     after = signal.SIG_DFL
     try:
@@ -135,94 +134,57 @@ def work(job: AnyJob) -> None:
         signal.signal(signal.SIGTERM, after)
 
 
-class Worker:
-    """A process that runs one job after another; the next job needn't load torch again. It is a pool of its own, so
-    that one that is killed breaks no other."""
-
-    def __init__(self) -> None:
-        context = workers_context()
-        self.messages = context.Queue()
-        self.pool = ProcessPoolExecutor(1, context, begin_worker, (self.messages,))
-        self.job: AnyJob | None = None
-        self.future: Future[None] = Future()
-        self.text = ""
-
-    def start(self, job: AnyJob) -> Future[None]:
-        self.job, self.text = job, ""
-        self.future = self.pool.submit(work, job)
-        return self.future
-
-    @property
-    def idle(self) -> bool:
-        return self.job is None or self.future.done()
-
-    @property
-    def group(self) -> str:
-        """The group of its last job."""
-        return self.job.group if self.job else ""
-
-    def listen(self, steps: dict[str, int]) -> None:
-        """Take the messages of the worker's job."""
-        while self.job:
-            try:
-                step, self.text = self.messages.get_nowait()
-            except queue.Empty:
-                return
-            steps[self.job.id] = max(steps.get(self.job.id, 0), step)
-
-
 class Workers(Runner):
-    """Worker processes of this command."""
+    """Worker processes of this command. Each runs one job after another, and needn't load torch again."""
 
     def __init__(self, most: int, threads: int) -> None:
         super().__init__()
         start_server(threads)
-        self.most, self.workers = most, list[Worker]()
-        self.others = multiprocessing.active_children()
+        context = workers_context()
+        self.most, self.messages, self.others = most, context.Queue(), multiprocessing.active_children()
+        self.pool = ProcessPoolExecutor(most, context, begin_worker, (self.messages,))
+        self.last: list[tuple[AnyJob, Future[None]]] = []
+        """The jobs that were started last, one for each worker."""
+        self.texts: dict[str, str] = {}
+        """What the running jobs said last."""
 
     def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
-        """Choose a job: if possible one whose group an idle worker has loaded, else one whose group no busy worker has
-        loaded."""
+        """Choose a job: if possible one whose group an idle worker has loaded, else one of no busy worker's group."""
         if not ready or running >= self.most:
             return []
-        loaded, held = ({each.group for each in self.workers if each.idle == idle} - {""} for idle in (True, False))
+        loaded, held = ({job.group for job, its in self.last if its.done() == idle} - {""} for idle in (True, False))
         return [min(ready, key=lambda job: (job.group not in loaded, job.group in held))]
 
     def start(self, jobs: Sequence[AnyJob]) -> list[Future[None]]:
-        """Give a job to an idle worker, if possible one that has loaded its group; if none is idle, to a new worker."""
         (job,) = jobs
-        idle = [worker for worker in self.workers if worker.idle]
-        worker = min(idle, key=lambda worker: worker.group != job.group, default=None)
-        if worker is None:
-            worker = Worker()
-            self.workers.append(worker)
-        return [worker.start(job)]
+        handle = self.pool.submit(work, job)
+        self.last = [*self.last, (job, handle)][-self.most :]
+        return [handle]
 
     def wait(self, handles: Collection[Future[None]]) -> None:
         wait(handles, POLL_SECONDS, FIRST_COMPLETED)
-        for worker in self.workers:
-            worker.listen(self.steps)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                name, step, self.texts[name] = self.messages.get_nowait()
+                self.steps[name] = max(self.steps.get(name, 0), step)
 
     def reason(self, handle: Future[None]) -> str:
         error = handle.exception()
         if isinstance(error, BrokenProcessPool):
-            self.workers = [worker for worker in self.workers if worker.future is not handle]
             return "its process was killed, as the system does when memory is short; try fewer --workers"
         if error and not isinstance(error, UserError):
             raise error
-        return str(error or "")
+        return super().reason(handle)
 
     def line(self, handles: Collection[Future[None]]) -> str:
         """Return the losses of the first few running jobs."""
-        known = [(each.job.name, each.text) for each in self.workers if each.job and each.text and not each.idle]
-        return "; ".join(f"{name}: {text}" for name, text in known[:MOST_NAMED])
+        known = [(job.name, self.texts.get(job.id)) for job, its in self.last if not its.done()]
+        return "; ".join([f"{name}: {text}" for name, text in known if text][:MOST_NAMED])
 
-    def stop(self, handles: Collection[Future[None]] = ()) -> None:
+    def stop(self, handles: Collection[Future[None]]) -> None:
         """End all workers. Idle ones may end by themselves first, so that their libraries free what they hold."""
-        idle = sum(worker.idle for worker in self.workers)
-        for worker in self.workers:
-            worker.pool.shutdown(wait=False)
-        busy, end = len(self.processes()) - idle, time.monotonic() + LEAVE_SECONDS
+        self.pool.shutdown(wait=False)
+        busy, end = sum(not handle.done() for handle in handles), time.monotonic() + LEAVE_SECONDS
         while len(self.processes()) > busy and time.monotonic() < end:
             time.sleep(0.01)
         end_processes(self.processes())
@@ -231,15 +193,9 @@ class Workers(Runner):
         """Return the workers' processes, also one that is just starting."""
         return [child for child in multiprocessing.active_children() if child not in self.others]
 
-    def close(self) -> None:
-        self.stop()
-
 
 class FirstProcess(Runner):
-    """This process, which the other processes of torchrun train together with: one job after another."""
-
-    def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
-        return list(ready[: 1 - running])
+    """This process, which the other processes of torchrun train together with."""
 
     def start(self, jobs: Sequence[AnyJob]) -> list[Future[None]]:
         """Run a job to its end."""
@@ -256,9 +212,6 @@ class FirstProcess(Runner):
         except UserError as error:
             done.set_exception(error)
         return [done]
-
-    def reason(self, handle: Future[None]) -> str:
-        return str(handle.exception() or "")
 
 
 @dataclass
@@ -279,19 +232,29 @@ class StartedTask:
 
 
 class ClusterTasks(Runner):
-    """Tasks of a cluster, or subprocesses that stand for them."""
+    """Tasks of a cluster, or subprocesses that stand for them, with files in a new folder below `folder`."""
 
-    def __init__(self, cluster: Cluster, folder: Path, workers: int) -> None:
-        super().__init__(counts_steps=False, patient=True)
-        self.cluster = cluster
+    counts_steps, patient = False, True
+
+    def __init__(self, cluster: Cluster, folder: Path, workers: int, function: Callable[..., None] | None = None):
+        super().__init__()
+        check_folder(cluster, folder)
+        logging.getLogger("submitit").setLevel(logging.ERROR)
+        self.cluster, self.folder = cluster, folder / secrets.token_hex(4)
         self.most = workers if cluster.engine == "local" else cluster.slurm.at_once
-        self.tasks = Tasks(cluster, folder, partial(run_task, processes=cluster.slurm.processes))
+        run = function or partial(run_task, processes=cluster.slurm.processes)
+        self.task, self.lock = Task(run, self.folder.absolute() / "command.lock"), None
+        if cluster.engine == "local":
+            self.folder.mkdir(parents=True)
+            self.lock = FileLock(self.task.lock)
+            self.lock.acquire()
 
-    def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
-        return list(ready[: max(0, self.most - running)])
+    def choose(self, ready: Sequence[AnyJob], running: int) -> Sequence[AnyJob]:
+        return ready[: max(0, self.most - running)]
 
     def start(self, jobs: Sequence[AnyJob]) -> list[StartedTask]:
-        submitted = self.tasks.submit(jobs, *resources(jobs, self.cluster.slurm.processes))
+        needed = resources(jobs, self.cluster.slurm.processes)
+        submitted = submit(self.task, jobs, self.cluster, self.folder, *needed)
         grace = GRACE[self.cluster.engine]
         return [StartedTask(job, task, grace) for job, task in zip(jobs, submitted, strict=True)]
 
@@ -310,20 +273,18 @@ class ClusterTasks(Runner):
         return ", ".join(f"{count} {state}" for state, count in counts.items())
 
     def stop(self, handles: Collection[StartedTask]) -> None:
-        self.tasks.end([task.submitted for task in handles])
+        end_tasks([task.submitted for task in handles], self.cluster)
 
 
 def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> None:
-    """Run a job in a task, unless the job has already ended. `processes` is the number of processes that share a
-    training."""
+    """Run a job in a task, unless it has ended; a training in so many `processes` together."""
     if job.ended:
         return
     lines = PlainLines()
 
     def report(step: int, text: str) -> None:
         if lines.due():
-            line = f"{job.name}: step {step} of {job.steps}"
-            print(f"{line}, {text}" if text else line, flush=True)
+            print(", ".join(filter(None, (f"{job.name}: step {step} of {job.steps}", text))), flush=True)
 
     run = partial(run_interruptible, job, interruption, report)
     if isinstance(job, Job):

@@ -7,7 +7,7 @@ and the others, which wait for it, continue from it with the same bytes as if th
 On file systems without locks each trains its own. A cell with `--keep-states` trains all of its steps itself.
 """
 
-import re
+import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from menagerie.envs.core.locks import FileLock
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job
-from menagerie.studies.runs.data import Material, content_digest
+from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.graphs import kind_of_further_negatives
 from menagerie.studies.runs.results import read_result
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 POLL_SECONDS = 0.5
-NUMBER = re.compile("[0-9]+")
 Report = Callable[[int], None]  # receives each finished step, or 0 while a run waits
 
 
@@ -43,8 +42,8 @@ class SharedSteps(NamedTuple):
 
     def states(self) -> dict[int, Path]:
         """Return the intact states that cells have kept, by step; other files are ignored."""
-        files = {int(file.stem): file for file in self.folder.glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
-        return {step: file for step, file in files.items() if saved_step(file) == step}
+        files = self.folder.glob("[0-9]*.pt")
+        return {step: file for file in files if (step := saved_step(file)) and file.stem == str(step)}
 
 
 def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps | None:
@@ -52,27 +51,24 @@ def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps 
     from menagerie.models.training.feed import single_steps
     from menagerie.models.training.sampling import SINGLES
 
-    recipe = job.cell.recipe
+    recipe, shared = job.cell.recipe, job.out / "shared"
     if job.execution.keep_states:
         return None
     if recipe.decay is not None:
-        return SharedSteps(job.shared / trunk_key(job.cell), recipe.stable_steps) if recipe.stable_steps else None
+        return SharedSteps(shared / trunk_key(job.cell), recipe.stable_steps) if recipe.stable_steps else None
     steps, singles = single_steps(recipe), material.train.strata.get(SINGLES, ())
-    if not steps or material.train.shares or not any(singles):
-        return None
     indices = [i for i, single in enumerate(singles) if single]
+    if not steps or material.train.shares or not indices:
+        return None
     if has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
         return None
-    return SharedSteps(job.shared / phase_key(job, material, scorer, indices), steps)
+    return SharedSteps(shared / phase_key(job, material, scorer, indices), steps)
 
 
 def train_shared_steps(job: Job, shared: SharedSteps, train_until: Callable[[int], None], report: Report) -> None:
     """Train a cell to the end of its shared steps, from the last state of this cell or of any other, and keep the state
-    after them.
-
-    `train_until` trains the cell from its own state, if any, to a step, and saves its state there. Another cell that
-    shares these steps waits meanwhile; while this one waits, `report(0)` is called.
-    """
+    after them. `train_until` trains the cell from its own state, if any, to a step, and saves its state there.
+    Meanwhile other cells that share these steps wait, and call `report(0)`."""
     from menagerie.models.training.state import StateFile, copy_state
 
     own = StateFile(job.folder / STATE, job.cell.id)
@@ -92,8 +88,8 @@ def train_shared_steps(job: Job, shared: SharedSteps, train_until: Callable[[int
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], further: str = "") -> bool:
-    """Whether the phase's items have false captions, which depend on the rest of the training data. `further` is the
-    kind of false further captions, if any."""
+    """Whether the phase's items have false captions (also further ones, of the kind `further`), which depend on the
+    rest of the training data."""
     kinds = filter(None, (*negatives_of(cell.recipe, cell.negatives).texts, further))
     return any(text is not None for kind in kinds for text in train.negatives(indices, indices, kind))
 
@@ -107,38 +103,35 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
     settings["options"] = {name: value for name, value in cell.options.items() if name not in local}
     settings["texts"] = asdict(scorer.texts)
     settings["complete"] = material.train.complete_captions
-    settings["items"] = content_digest(material.content, indices)
+    items = hashlib.sha256(b"".join(material.content(index).encode() + b"\0" for index in indices))
+    settings["items"] = items.hexdigest()[:12]
     return digest(settings)
 
 
 def phase_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe with defaults in fields that only affect later steps."""
     plain = Recipe()
-    later = ("singles_share", "image_negatives")
-    return replace(recipe, **{name: getattr(plain, name) for name in later})
+    return replace(recipe, singles_share=plain.singles_share, image_negatives=plain.image_negatives)
 
 
 @contextmanager
-def hold_lock(path: Path, report: Report) -> Iterator[bool]:
-    """Hold a lock inside this context. While waiting for it, calls `report(0)`, which can stop the run. Yields whether
-    the lock is held: False on file systems without locks."""
+def hold_lock(path: Path, report: Report) -> Iterator[None]:
+    """Hold a lock inside this context, unless the file system has none. While waiting for it, calls `report(0)`, which
+    can stop the run."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock, held = FileLock(path), True
-    try:
+    lock = FileLock(path)
+    with suppress(OSError):  # without locks, training twice is better than not training
         while not lock.acquire(wait=False):
             report(0)
             time.sleep(POLL_SECONDS)
-    except OSError:  # without locks, training twice is better than not training
-        held = False
     try:
-        yield held
+        yield
     finally:
         lock.release()
 
 
 def clear_shared(out: Path) -> None:
-    """Delete the shared states, once all cells are finished, and the last states of finished cells whose process was
-    killed."""
+    """Delete the shared states, once all cells are finished, and those of finished cells whose process was killed."""
     shutil.rmtree(out / "shared", ignore_errors=True)
     with suppress(OSError):  # a cell of another command is being trained
         (out / "locks").rmdir()

@@ -1,4 +1,4 @@
-"""The training log of a cell: `training.csv` with a row per step, and the loggers of `--log`.
+"""The training log of a cell: `training.csv` with a row per step, and TensorBoard or Weights & Biases if chosen.
 
 Earlier rows are in the state from which a run continues (models/training/state.py), so the file has every step once,
 however often the run was stopped. The file grows during a run. A killed process may leave an incomplete last line; the
@@ -6,10 +6,10 @@ next process rewrites the file.
 """
 
 import csv
+import importlib.util
 import math
 import os
-import statistics
-import time
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,49 +19,33 @@ import numpy as np
 from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_csv, writing
+from menagerie.envs.core.files import file_name, write_csv, writing
 from menagerie.envs.core.reading import read_text
 from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.loggers import LOGGERS, Logger
 from menagerie.studies.runs.results import checked_file
 
 if TYPE_CHECKING:
     from menagerie.models.training.state import History, HistoryRow
-
-
-class StepClock:
-    """Measures the processor time (s) of steps: all threads of this process, without loader processes.
-
-    It is stopped after each step and started again after evaluation and logging. The first step after a pause, which
-    loads and compiles, isn't counted; the few steps that save a state don't change the median.
-    """
-
-    def __init__(self) -> None:
-        self.steps: list[float] = []
-        self.started: float | None = None
-
-    def start(self) -> None:
-        self.started = time.process_time()
-
-    def stop(self) -> None:
-        if self.started is not None:
-            self.steps.append(time.process_time() - self.started)
-
-    def pause(self) -> None:
-        self.started = None
-
-    @property
-    def median(self) -> float | None:
-        """Median seconds of a step; None if none was timed."""
-        return statistics.median(self.steps) if self.steps else None
-
 
 Result = TypeVar("Result")
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second", "waited")
 
 
-class CsvFile:
+class Logger:
+    """Receives every row of a run once, in the order of the steps.
+
+    After a restart, the first call has all rows from the first step on; they replace those of the earlier process.
+    """
+
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
+        """Log the next rows, at least one."""
+
+    def close(self) -> None:
+        """Finish, as the run has ended or was stopped."""
+
+
+class CsvFile(Logger):
     """The rows as a CSV file. The last two columns are timing; the others depend only on the cell and, for validation,
     on the steps between evaluations."""
 
@@ -70,7 +54,6 @@ class CsvFile:
         self.file: IO[str] | None = None
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
-        """Append lines to the file; the first call replaces the file."""
         if self.file is None:
             write_csv(self.path, COLUMNS, map(fields_of, rows))
             self.file = self.path.open("a", newline="", encoding="utf-8")
@@ -80,7 +63,6 @@ class CsvFile:
             self.file.flush()
 
     def close(self) -> None:
-        """Flush the file to disk."""
         if self.file is not None:
             with writing(self.path), self.file:
                 os.fsync(self.file.fileno())
@@ -93,11 +75,10 @@ def fields_of(row: "HistoryRow") -> tuple[str, ...]:
     return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, *timing
 
 
-class LastRow:
-    """A logger that keeps the last row as a text for progress messages."""
+class LastRow(Logger):
+    """Keeps the last row as a text for progress messages."""
 
-    def __init__(self) -> None:
-        self.text, self.validation = "", ""
+    text = validation = ""
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
         evaluated = [row.validation for row in rows if not math.isnan(row.validation)]
@@ -106,8 +87,75 @@ class LastRow:
         waited = "" if math.isnan(last.waited) else f", {last.waited:.0%} waiting for batches"
         self.text = f"loss {last.loss:.3g}{self.validation}, {last.images_per_second:.0f} images/s{waited}"
 
+
+class TensorBoard(Logger):
+    """Event files in the run's `tensorboard/`, in a folder for each cell."""
+
+    def __init__(self, job: Job) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        folder = job.out / "tensorboard" / f"{file_name(job.name).strip('-')}-{job.cell.id}"
+        shutil.rmtree(folder, ignore_errors=True)
+        self.writer = SummaryWriter(str(folder))
+
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
+        for row in rows:
+            for name, value in row_numbers(row).items():
+                self.writer.add_scalar(name, value, row.step)
+        self.writer.flush()
+
     def close(self) -> None:
-        """Do nothing, as no file is open."""
+        self.writer.close()
+
+
+class WeightsAndBiases(Logger):
+    """A run of Weights & Biases for each cell, in the run's `wandb/`; WANDB_MODE=offline needs no account."""
+
+    def __init__(self, job: Job) -> None:
+        import wandb
+
+        out = job.out.resolve()
+        name = file_name(f"{out.name}-{job.cell.id}").strip("-")
+        for earlier in out.glob(f"wandb/offline-run-*-{name}"):  # of a stopped process: all rows will come again
+            shutil.rmtree(earlier)
+        named = {"project": os.environ.get("WANDB_PROJECT", "menagerie"), "id": name, "name": job.name}
+        resume = "allow" if os.environ.get("WANDB_MODE") != "offline" else None
+        quiet = wandb.Settings(console="off", silent=True)
+        try:
+            self.run = wandb.init(
+                **named, dir=str(out), group=out.name, config=job.cell.settings, resume=resume, settings=quiet
+            )
+        except wandb.errors.Error as error:
+            raise UserError(
+                f"--log wandb can't start: {str(error).splitlines()[0]}; run `wandb login`, or set WANDB_MODE=offline"
+            ) from error
+
+    def write(self, rows: Sequence["HistoryRow"]) -> None:
+        for row in rows:
+            if row.step >= self.run.step:  # the service may have earlier ones already
+                self.run.log(row_numbers(row), step=row.step)
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+def row_numbers(row: "HistoryRow") -> dict[str, float]:
+    """Return the columns of a row that have a number, except for the step."""
+    return {name: value for name, value in row._asdict().items() if name != "step" and not math.isnan(value)}
+
+
+LOGGERS: dict[str, Callable[[Job], Logger]] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
+
+
+def check_loggers(names: Sequence[str]) -> None:
+    """Raise for a logger whose package isn't installed; doesn't import it."""
+    for name in names:
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:  # a folder of that name isn't a package
+            raise UserError(
+                f"--log {name} needs the package {name}: pip install 'binding-menagerie[{name}]', "
+                f"or pip install -e '.[{name}]' where you have the sources"
+            )
 
 
 class TrainingLog:
@@ -123,11 +171,6 @@ class TrainingLog:
             return action()
         finally:
             self.history.restart()
-
-    def note(self, accuracy: Callable[[], float]) -> None:
-        """Evaluate on validation, and write the accuracy into the row of the last step."""
-        value = self.aside(accuracy)
-        self.history.note(value)
 
     def write(self) -> None:
         """Pass on the rows since the last call."""
@@ -153,10 +196,8 @@ def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingL
 
 
 def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
-    """Read the columns of a cell's `training.csv`: nan for empty fields, without an incomplete last line.
-
-    Empty if there is no file; raises if the file changed since the cell was finished.
-    """
+    """Read the columns of a cell's `training.csv`, with nan for empty fields, without an incomplete last line. Empty if
+    there is no file; raises if the file changed since the cell was finished."""
     if not (folder / FILE).exists():
         return {}
     try:

@@ -16,8 +16,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.runs.cell import AnyJob, Report
 from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.job import AnyJob, Report
 from menagerie.studies.runs.results import LEFT_OUT, read_result, reason_in, write_result
 from menagerie.studies.scoring.models import Model
 

@@ -33,8 +33,8 @@ from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import NOTHING
 from menagerie.studies.frame.parts import Part, Table
 from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.data import ordered_tests
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
-from menagerie.studies.runs.split_file import ordered_tests
 from menagerie.studies.scoring.cards import COLUMNS as SCORE_COLUMNS
 from menagerie.studies.scoring.cards import score_row
 from menagerie.studies.scoring.judged import judged_record, questions_to

@@ -47,8 +47,8 @@ from menagerie.studies.frame.checks import check_overrides
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.runs.cell import Start
+from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.scoring.benchmark_piece import PIECES, Subject, benchmark_piece, subjects_of
 from menagerie.studies.scoring.check import benchmark_states, print_state, read_benchmarks
 from menagerie.studies.scoring.models import Model

@@ -253,7 +253,7 @@ def assemble_material(opened: OpenedPhotographs, inner: Material | None, mix: fl
         raise UserError(f"{empty[0].name} has too few photographs: all {len(empty[0])} would be held out; get more")
     train = mix_sources([CaptionedSubset(*part) for part in parts], inner.train if inner else None, mix)
     every = sorted(texts.union(inner.texts if inner else ()))
-    return Material(train, {"validation": HeldOut(opened)}, every, {}, may_be_cut=True)
+    return Material(train, {"validation": HeldOut(opened)}, every, inner.content if inner else str, may_be_cut=True)
 
 
 def mix_sources(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:

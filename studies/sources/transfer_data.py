@@ -92,7 +92,7 @@ class TransferData:
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
             chosen = chosen_images(self.train.recipe.seed, len(train), self.images)
-            train, content = CaptionedSubset(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
+            train, content = CaptionedSubset(train, chosen), (lambda k: whole.content(chosen[k]))
         return Material(train, tests, sorted(texts), content, words=whole.words)
 
 

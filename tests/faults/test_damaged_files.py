@@ -94,5 +94,5 @@ def test_json_and_toml_are_parsed_in_one_module():
         "envs/core/identity.py": {"json.loads"},  # of what it has just written
         "envs/drawing/placement.py": {"json.loads"},  # of the source's; part of what RENDER_VERSION stands for
         "studies/scoring/benchmark_piece.py": {"pickle.loads"},  # of what this command pickled for its workers
-        "studies/runs/followers.py": {"pickle.loads"},  # of what the first process of the same torchrun sends
+        "studies/runs/torchrun.py": {"pickle.loads"},  # of what the first process of the same torchrun sends
     }

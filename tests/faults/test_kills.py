@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -12,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.files import clear_leftovers, scratch_folder, whole_file
-from menagerie.envs.core.machine import is_running, system_name
-from menagerie.studies.cluster.worker import Process
+from menagerie.envs.core.machine import system_name
 from tests.command import ROOT, until
 from tests.faults.kills import COMMANDS, MARK, attack, contents, differences, kill, processes, victims
 
@@ -27,7 +25,6 @@ import sys, time
 from pathlib import Path
 
 from menagerie.envs.core import processes
-from menagerie.studies.cluster.jobs import Cluster, Tasks
 
 def wait(*_):
     Path("ready").touch()
@@ -56,7 +53,8 @@ if __name__ == "__main__":
         loader()
     if kind == "tasks":
         import idle
-        Tasks(Cluster("local"), Path("tasks").absolute(), idle.wait).submit([0, 1])
+        tasks = ClusterTasks(Cluster("local"), Path("tasks").absolute(), 2, idle.wait)
+        submit(tasks.task, [0, 1], tasks.cluster, tasks.folder)
         time.sleep(600)
 """
 
@@ -156,25 +154,6 @@ def test_scratch_folders_of_killed_processes_are_deleted(tmp_path, ended):
         assert scratch.is_dir()
         assert not left.exists()
     assert [path.name for path in tmp_path.iterdir()] == [living.name]
-
-
-@linux
-def test_a_new_process_with_the_same_id_is_not_the_old_one(ended):
-    own = Process.of(os.getpid())
-    assert own.lives
-    assert not own._replace(started="1").lives
-    assert not Process.of(ended).lives or is_running(ended)
-
-
-@linux
-def test_a_zombie_process_is_dead():
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    process = Process.of(child.pid)
-    assert process.lives
-    child.send_signal(signal.SIGKILL)
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked how
-    assert not process.lives
-    child.wait()
 
 
 def test_a_fork_keeps_its_parents_scratch_folder(tmp_path):

@@ -25,7 +25,7 @@ from menagerie.models.training.loop import (
     train_step,
 )
 from menagerie.models.training.state import History, StateFile
-from menagerie.studies.runs.followers import lost_process
+from menagerie.studies.runs.torchrun import lost_process
 from tests.helpers.ranks import together
 from tests.helpers.scorers import for_data
 

@@ -18,7 +18,7 @@ from menagerie.studies.frame.adaptive import InventedResults
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.row_groups import ablation_spec
 from menagerie.studies.frame.rows import base_row, can_matter, parse_line, table_columns
-from menagerie.studies.runs.differences import describe_differences
+from menagerie.studies.runs.folder import describe_differences
 from tests.command import ROOT, read_rows, succeed
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "ablations.py"), "--preset", "smoke"]

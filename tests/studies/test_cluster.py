@@ -17,10 +17,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.jobs import Cluster, Slurm, Tasks, check_cluster, queue_watcher
-from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.cell import AnyJob, Job
 from menagerie.studies.runs.executor import run_jobs
-from menagerie.studies.runs.job import AnyJob
+from menagerie.studies.runs.runners import ClusterTasks
+from menagerie.studies.runs.slurm import Cluster, Slurm, Task, check_cluster, end_tasks, queue_watcher, submit
 from tests.command import GRID, QUICK, WAIT_SECONDS, run_here, succeed, until
 from tests.forked import Forked
 from tests.grid_cells import cell_output, cells
@@ -238,11 +238,11 @@ def test_tasks_on_another_cluster_are_asked_for_there(where, tmp_path, squeue, a
     add_program(squeue, "sbatch", f"grep SBATCH.*clusters $1 >> '{calls}'; echo Submitted batch job 77 on cluster beta")
     if where != "option":
         monkeypatch.setenv(where, "beta")
-    tasks = Tasks(Cluster("slurm", Slurm(sbatch=("clusters=beta",) if where == "option" else ())), tmp_path, print)
+    cluster = Cluster("slurm", Slurm(sbatch=("clusters=beta",) if where == "option" else ()))
     squeue.write_text("CLUSTER: beta\n77|RUNNING\n")
-    jobs = tasks.submit([1])
+    jobs = submit(Task(print, tmp_path / "lock"), [1], cluster, tmp_path / "tasks")
     assert [job.state for job in jobs] == ["RUNNING"]
-    tasks.end(jobs)
+    end_tasks(jobs, cluster)
     assert "1 tasks continue in Slurm; `scancel --clusters=beta 77` cancels them" in capsys.readouterr().out
     asked = f"squeue --clusters=beta --noheader --array --states=all --format=%i|%T --user={getpass.getuser()}"
     assert calls.read_text().splitlines() == ["#SBATCH --clusters=beta", asked]
@@ -250,7 +250,7 @@ def test_tasks_on_another_cluster_are_asked_for_there(where, tmp_path, squeue, a
 
 def test_states_are_read_from_the_queue(tmp_path):
     """Slurm may queue a task again that was preempted or whose machine failed; one that it has forgotten has ended."""
-    watcher = queue_watcher("elsewhere")
+    watcher = queue_watcher("--clusters=elsewhere")
     for number in range(1, 6):
         watcher.register_job(f"7_{number}")
     lines = "something else\n7_1|RUNNING\n7_2|NODE_FAIL\n7_3|COMPLETED\n7_4|PENDING\n"
@@ -261,7 +261,7 @@ def test_states_are_read_from_the_queue(tmp_path):
 @pytest.mark.parametrize("name", ["run%j", "100%", "a%%b", "a\\b", "a\nb"])
 def test_a_folder_whose_name_slurm_would_change_is_refused(name, tmp_path):
     with pytest.raises(UserError, match="--cluster slurm can't write to") as caught:
-        Tasks(Cluster("slurm"), tmp_path / name, print)
+        ClusterTasks(Cluster("slurm"), tmp_path / name, 1)
     assert len(str(caught.value).splitlines()) == 1
     assert not list(tmp_path.iterdir())
 

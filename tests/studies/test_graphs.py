@@ -10,8 +10,9 @@ from safetensors.numpy import load_file
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT, Job
+from menagerie.studies.runs.graphs import open_material
 from menagerie.studies.runs.shared import phase_key
-from menagerie.studies.runs.train import open_material, run_cell
+from menagerie.studies.runs.train import run_cell
 from tests.grid_cells import cells, render
 
 SMOKE = replace(PRESETS["smoke"], hard_negatives=(0.0,), recipe=replace(PRESETS["smoke"].recipe, steps=4))

@@ -19,8 +19,7 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.options import EXECUTION
-from menagerie.studies.runs.differences import describe_differences, with_defaults
-from menagerie.studies.runs.folder import claim
+from menagerie.studies.runs.folder import claim, describe_differences, with_defaults
 from tests.grid_cells import cells, chosen_alone, splits
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "defaults.json"

@@ -14,12 +14,12 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.measure import FOLDER, Measure, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.data import SplitData
 from menagerie.studies.runs.executor import run_jobs
+from menagerie.studies.runs.slurm import Cluster
 from menagerie.studies.runs.train import run_cell
 from tests.command import run_here
 from tests.grid_cells import chosen_alone, splits

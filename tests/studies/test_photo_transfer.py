@@ -22,7 +22,7 @@ from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.cases import cases_with_scores
 from menagerie.studies.frame.records import Records, read
 from menagerie.studies.photo_transfer import PRESETS
-from menagerie.studies.runs.split_file import make_splits
+from menagerie.studies.runs.data import make_splits
 from menagerie.studies.sources import transfer_answers as answers
 from menagerie.studies.sources.cut_outs import SYNTHETIC, AnimalPhotographs, cutouts_in
 from menagerie.studies.sources.photograph_tests import BareTests

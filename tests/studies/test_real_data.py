@@ -29,8 +29,9 @@ from menagerie.studies.real_data import RealTraining
 from menagerie.studies.runs import executor
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.folder import run_folder
+from menagerie.studies.runs.graphs import open_material
 from menagerie.studies.runs.runners import run_job
-from menagerie.studies.runs.train import fresh_scorer, open_material
+from menagerie.studies.runs.train import fresh_scorer
 from menagerie.studies.sources.photograph_study import check_pretrained
 from menagerie.studies.transfer import Transfer
 from tests.command import no_figures, read_rows

@@ -14,7 +14,6 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.kept_states import load_kept_state, state_folder
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.frame.adaptive import InventedResults, all_arms
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.checks import check_states
@@ -25,6 +24,7 @@ from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.runners import run_interruptible
 from menagerie.studies.runs.shared import clear_shared, hold_lock, phase_recipe
+from menagerie.studies.runs.slurm import Interruption
 from menagerie.studies.runs.train import WAITS, run_cell, run_with_needs
 from tests.grid_cells import cell_output, cells, chosen_alone, splits
 from tests.helpers.scorers import STAGED

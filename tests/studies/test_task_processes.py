@@ -12,12 +12,13 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
-from menagerie.studies.cluster.jobs import Cluster, Slurm, check_cluster, sbatch_options
 from menagerie.studies.frame.run import Running, one_run_study
+from menagerie.studies.runs.graphs import open_material
 from menagerie.studies.runs.runners import resources
 from menagerie.studies.runs.shared import saved_step
-from menagerie.studies.runs.together import take_steps
-from menagerie.studies.runs.train import fresh_scorer, open_material
+from menagerie.studies.runs.slurm import Cluster, Slurm, check_cluster, sbatch_options
+from menagerie.studies.runs.torchrun import take_steps
+from menagerie.studies.runs.train import fresh_scorer
 from tests.command import until
 from tests.forked import Forked
 from tests.helpers.splits import make_split
@@ -25,8 +26,6 @@ from tests.helpers.splits import make_split
 TASK = """
 import pickle, signal
 from pathlib import Path
-from menagerie.studies.cluster.worker import SIGNALS, Interruption
-from menagerie.studies.runs.runners import run_task
 
 if __name__ == "__main__":
     interruption = Interruption()

@@ -17,16 +17,16 @@ from menagerie.envs.core.processes import end_with_parent
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.checks import check_study
 from menagerie.studies.frame.run import Running, one_run_study
 from menagerie.studies.frame.run import train as train_one
 from menagerie.studies.runs.executor import run_jobs
-from menagerie.studies.runs.followers import dismiss, follow_trainings
+from menagerie.studies.runs.graphs import open_material
 from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.shared import saved_step
-from menagerie.studies.runs.together import JOINED, take_steps
-from menagerie.studies.runs.train import fresh_scorer, open_material
+from menagerie.studies.runs.slurm import Cluster
+from menagerie.studies.runs.torchrun import JOINED, dismiss, follow_trainings, take_steps
+from menagerie.studies.runs.train import fresh_scorer
 from tests.command import GRID, run_here
 from tests.helpers.ranks import together
 from tests.helpers.splits import make_split
@@ -161,7 +161,6 @@ def first_of_two(monkeypatch):
 @pytest.mark.parametrize(
     ("study", "line"),
     [
-        (replace(SMOKE, workers=2), "--workers 2: torchrun makes runs one after another"),
         (replace(SMOKE, cluster=Cluster("local")), "--cluster local under torchrun"),
         (replace(SMOKE, device="cuda:1"), "--device cuda:1: each of 2 processes takes a GPU of its own"),
         (replace(SMOKE, recipe=replace(SMOKE.recipe, batch=9)), "--batch 9 can't be shared by 2 processes"),

@@ -1,4 +1,5 @@
-"""Where tasks run and with which resources, and their submission by submitit: as a Slurm job array, or as subprocesses.
+"""Tasks of a cluster: their resources, their submission by submitit as a Slurm job array or as subprocesses of this
+machine, and their body, which ends on request and is queued again if it can continue.
 
 submitit pickles a task, and what it returns, into a new folder, so that nothing that others left is unpickled.
 """
@@ -6,27 +7,29 @@ submitit pickles a task, and what it returns, into a new folder, so that nothing
 import contextlib
 import getpass
 import io
-import logging
 import os
 import re
-import secrets
 import shutil
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.locks import FileLock
+from menagerie.envs.core.processes import call_in_worker, end_after
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
-from menagerie.studies.cluster.worker import Command, Interruption, Task
 
 if TYPE_CHECKING:
-    from submitit import Job
+    from submitit import Job as SubmittedJob
     from submitit.core.core import InfoWatcher
 
 # Characters of paths that submitit or Slurm would interpret (%j, %a, backslashes), or can't have in a script.
@@ -43,6 +46,12 @@ LONGEST_POLL = 20  # seconds between two calls of squeue
 # Requeues after a time limit; it isn't a failure, because tasks continue from saved states. submitit needs a number.
 MOST_TIMEOUTS = 1000
 YEAR_MINUTES = 60 * 24 * 365
+# SIGTERM is sent at preemption, SIGUSR2 before the time limit (as submitit requests).
+SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
+QUERIES = 5  # queries of a job's state before it counts as ended
+# Lines of a log that don't give the reason of a task's end.
+NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
+WAYS_OUT = {"OUT_OF_MEMORY": "; raise --slurm.gigabytes", "TIMEOUT": "; raise --slurm.minutes"}
 
 
 @dataclass(frozen=True)
@@ -93,43 +102,44 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
     return {name: value for name, value in given.items() if value} | {name: v or True for name, v in further.items()}
 
 
-def cluster_name(options: Mapping[str, str | int]) -> str:
-    """Return the cluster that these options of sbatch name; empty for this machine's own. Raises for several."""
+def cluster_option(options: Mapping[str, str | int]) -> list[str]:
+    """Return the option for the one cluster that these options of sbatch name; empty for this machine's own."""
     name = str(options.get("clusters", ""))
     if "," in name or name == "all":
         raise UserError(f"clusters={name}: name one cluster, whose states can be queried: --slurm.sbatch clusters=X")
-    return name
+    return [f"--clusters={name}"] if name else []
 
 
 def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0, trains: bool = False) -> None:
-    """Raise if tasks can't be submitted, before anything is created; `sbatch --test-only` checks the options.
-
-    `folder` is the folder where tasks will write, cores and GPUs are those of one process. Only tasks that train may
-    have several processes.
-    """
-    processes = cluster.slurm.processes
+    """Raise if tasks that write to `folder`, with `cores` and `gpus` for each process, can't be submitted. Only tasks
+    that train may have several processes."""
+    engine, processes = cluster.engine, cluster.slurm.processes
     if processes > 1 and not trains:
         raise UserError(
             f"--slurm.processes {processes} is for trainings; tasks without training have one process; leave it out"
         )
-    if processes > 1 and cluster.engine == "none":
+    if processes > 1 and engine == "none":
         raise UserError(f"--slurm.processes {processes} needs --cluster slurm or local; here use torchrun")
-    if cluster.engine == "none":
+    if engine == "none":
         return
     check_folder(cluster, folder)
     try:
         import submitit  # noqa: F401
     except ImportError:
-        raise UserError(f"--cluster {cluster.engine} needs submitit: pip install submitit") from None
-    if cluster.engine == "local":
-        return
+        raise UserError(f"--cluster {engine} needs submitit: pip install submitit") from None
+    if engine == "slurm":
+        check_slurm(cluster, cores * processes, gpus * processes)
+
+
+def check_slurm(cluster: Cluster, cores: int, gpus: int) -> None:
+    """Raise if Slurm would refuse tasks with these resources, according to `sbatch --test-only`."""
     if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
         raise UserError(
             f"--cluster slurm: no {missing[0]} here; start this command where jobs can be submitted, or use local"
         )
     validate(cluster)
-    given = sbatch_options(cluster.slurm, cores * processes, gpus * processes)
-    cluster_name(given)
+    given = sbatch_options(cluster.slurm, cores, gpus)
+    cluster_option(given)
     flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items()]
     with task_environment(given):
         result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
@@ -143,8 +153,7 @@ def check_folder(cluster: Cluster, folder: Path) -> None:
     if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
         raise UserError(
             f"--cluster {cluster.engine} can't write to {path!r}: submitit or Slurm would interpret {special[0]!r} in "
-            f"a "
-            "path; choose another folder"
+            "a path; choose another folder"
         )
 
 
@@ -181,76 +190,63 @@ def deferred_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Tasks:
-    """Submits tasks that call `function(argument, interruption)`, and ends them."""
+def submit(
+    task: "Task", arguments: Sequence[Any], cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0
+) -> "list[SubmittedJob[None]]":
+    """Submit a task for each of `arguments`, on Slurm as one job array; `folder` gets scripts, pickles and logs."""
+    import submitit
 
-    def __init__(self, cluster: Cluster, folder: Path, function: Callable[[Any, Interruption], None]) -> None:
-        """Prepare a new folder below `folder`, for scripts, pickles and logs."""
-        check_folder(cluster, folder)
-        logging.getLogger("submitit").setLevel(logging.ERROR)
-        self.cluster, self.task = cluster, Task(Command(), function)
-        self.folder = folder / secrets.token_hex(4)
-        self.place = ""
+    slurm, engine = cluster.slurm, cluster.engine
+    options = sbatch_options(slurm, cores, gpus)
+    submitit.SlurmJob.watcher = queue_watcher(*cluster_option(options) if engine == "slurm" else ())
+    executor = submitit.AutoExecutor(folder, cluster=engine, **{f"{engine}_max_num_timeout": MOST_TIMEOUTS})
+    executor.update_parameters(
+        name="menagerie",
+        timeout_min=slurm.minutes if engine == "slurm" else YEAR_MINUTES,
+        local_gpus_per_node=max(slurm.gpus, gpus),  # 0 hides all GPUs
+        stderr_to_stdout=True,
+        slurm_additional_parameters=options,
+    )
+    try:
+        # The error repeats the printed text.
+        with deferred_interrupts(), task_environment(options), contextlib.redirect_stderr(io.StringIO()):
+            return executor.map_array(task, arguments)
+    except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
+        raise slurm_refusal(str(error)) from error
 
-    def submit(self, arguments: Sequence[Any], cores: int = 1, gpus: int = 0) -> "list[Job[None]]":
-        """Submit a task for each of `arguments`; on Slurm they are one job array. Each has `cores` and `gpus`."""
-        import submitit
 
-        slurm, engine = self.cluster.slurm, self.cluster.engine
-        options = sbatch_options(slurm, cores, gpus)
-        self.place = cluster_name(options) if engine == "slurm" else ""
-        submitit.SlurmJob.watcher = queue_watcher(self.place)
-        executor = submitit.AutoExecutor(self.folder, cluster=engine, **{f"{engine}_max_num_timeout": MOST_TIMEOUTS})
-        executor.update_parameters(
-            name="menagerie",
-            timeout_min=slurm.minutes if engine == "slurm" else YEAR_MINUTES,
-            local_gpus_per_node=max(slurm.gpus, gpus),  # 0 hides all GPUs
-            stderr_to_stdout=True,
-            slurm_additional_parameters=options,
-        )
-        try:
-            # The error repeats the printed text.
-            with deferred_interrupts(), task_environment(options), contextlib.redirect_stderr(io.StringIO()):
-                return executor.map_array(self.task, arguments)
-        except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
-            raise slurm_refusal(str(error)) from error
-
-    def end(self, jobs: "Sequence[Job[None]]") -> None:
-        """End tasks in subprocesses of this machine, which save their states. Slurm's tasks continue; print the command
-        that cancels them."""
-        running = [job for job in jobs if not job.done()]
-        if self.cluster.engine == "slurm" and running:
-            arrays = sorted({job.job_id.partition("_")[0] for job in running})
-            command = " ".join(["scancel", *[f"--clusters={self.place}"] * bool(self.place), *arrays])
-            print(f"{len(running)} tasks continue in Slurm; `{command}` cancels them", flush=True)
-            return
-        for job in running:  # submitit's process passes the signal on to its task
-            with contextlib.suppress(OSError):
-                os.kill(int(job.job_id), signal.SIGTERM)
-        for job in running:
-            job.wait()
+def end_tasks(jobs: "Sequence[SubmittedJob[None]]", cluster: Cluster) -> None:
+    """End subprocesses, which save their states; of Slurm's tasks, which continue, print how they are cancelled."""
+    running = [job for job in jobs if not job.done()]
+    if cluster.engine == "slurm" and running:
+        arrays = sorted({job.job_id.partition("_")[0] for job in running})
+        command = " ".join(["scancel", *cluster_option(sbatch_options(cluster.slurm, 1, 0)), *arrays])
+        print(f"{len(running)} tasks continue in Slurm; `{command}` cancels them", flush=True)
+        return
+    for job in running:  # submitit's process passes the signal on to its task
+        with contextlib.suppress(OSError):
+            os.kill(int(job.job_id), signal.SIGTERM)
+    for job in running:
+        job.wait()
 
 
 @lru_cache
-def queue_watcher(place: str) -> "InfoWatcher":
-    """Return what asks a cluster (empty: this machine's own) for states of jobs: squeue in place of submitit's sacct,
-    which needs an accounting database and doesn't ask other clusters."""
+def queue_watcher(*place: str) -> "InfoWatcher":
+    """Return what asks a cluster (`place`: an option of squeue; without it this machine's own) for states of jobs:
+    squeue in place of submitit's sacct, which needs an accounting database and doesn't ask other clusters."""
     from submitit.slurm.slurm import SlurmInfoWatcher
 
     class QueueWatcher(SlurmInfoWatcher):
         def _make_command(self) -> list[str] | None:
-            if not self._registered - self._finished:
-                return None
-            user = f"--user={getpass.getuser()}"
-            return ["squeue", *[f"--clusters={place}"] * bool(place), *SHOWN, user]
+            waited = self._registered - self._finished
+            return ["squeue", *place, *SHOWN, f"--user={getpass.getuser()}"] if waited else None
 
         def update(self) -> None:
             with task_environment():
                 super().update()
 
         def read_info(self, string: bytes | str) -> dict[str, dict[str, str]]:
-            """Read squeue's lines; a job that isn't among them has ended minutes ago. Slurm may queue a job again after
-            states that aren't final."""
+            """Read squeue's lines. A job without one ended minutes ago; in other states Slurm may queue it again."""
             text = string if isinstance(string, str) else string.decode("utf-8", "surrogateescape")
             states = dict(line.split("|", 1) for line in text.splitlines() if re.match(r"\d+(_\d+)?\|", line))
             found = {job: states.get(job, "GONE") for job in self._registered - self._finished}
@@ -259,12 +255,7 @@ def queue_watcher(place: str) -> "InfoWatcher":
     return QueueWatcher(delay_s=LONGEST_POLL)
 
 
-# Lines of a log that don't give the reason of a task's end.
-NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
-WAYS_OUT = {"OUT_OF_MEMORY": "; raise --slurm.gigabytes", "TIMEOUT": "; raise --slurm.minutes"}
-
-
-def reason_of_end(job: "Job[None]") -> str:
+def reason_of_end(job: "SubmittedJob[None]") -> str:
     """Return why a task ended without a result: the last line of its log that gives a reason, and its state."""
     state, log = job.state, Path(job.paths.stdout)
     words = f" ({state.lower()}{WAYS_OUT.get(state, '')}); its log: {log}"
@@ -275,3 +266,82 @@ def reason_of_end(job: "Job[None]") -> str:
     reasons = [line for line in lines if line and not NOTES.match(line)]
     last = re.sub(r"^(menagerie\.[\w.]*\.)?UserError: ", "", reasons[-1]) if reasons else "it ended without a result"
     return last + words
+
+
+@dataclass
+class Interruption:
+    """A request to end a job: at once or, while `deferred`, at its next `check`."""
+
+    deferred: bool = False
+    requested: bool = False
+
+    def request(self, number: int, frame: FrameType | None) -> None:
+        self.requested = True
+        if not self.deferred:
+            raise Stopped
+
+    def check(self) -> None:
+        """Raise `Stopped` if the end was requested."""
+        if self.requested:
+            raise Stopped
+
+    def release(self) -> None:
+        """Let later requests end the job at once; raises `Stopped` if there was a request before."""
+        self.deferred = False
+        self.check()
+
+
+@dataclass(frozen=True)
+class Task:
+    """The function that submitit runs: it calls `function(argument, interruption)`, which must continue where it
+    stopped when it is called again. Local tasks end with the submitting command; Slurm's don't need it."""
+
+    function: Callable[[Any, Interruption], None]
+    lock: Path
+    """File that the submitting command locks as long as it runs."""
+    command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
+    """Command line of the user, for the provenance of results."""
+
+    def __call__(self, argument: object) -> None:
+        """Run the function. A stopped task is queued again if it may continue."""
+        requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
+        interruption = Interruption()
+        sys.argv[:] = self.command
+        try:
+            for number in SIGNALS:
+                signal.signal(number, interruption.request)
+            if is_local():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is blocked, but multiprocessing would unblock it
+                end_after(self.wait_for_command, gently=True)
+            call_in_worker(self.function, argument, interruption)
+        except Stopped:
+            for number in SIGNALS:  # Slurm sends more while it ends this process
+                signal.signal(number, signal.SIG_IGN)
+            if may_go_on():
+                requeue(signal.SIGUSR2, None)  # calls `checkpoint`, queues again and exits
+            sys.exit("stopped: what was saved is kept")
+
+    def wait_for_command(self) -> None:
+        """Wait until the submitting command has ended."""
+        with FileLock(self.lock):
+            pass
+
+    def checkpoint(self, argument: object) -> object:
+        """Return what submitit queues again: the same task, because its state is in files."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self, argument)
+
+
+def is_local() -> bool:
+    return os.environ.get("SUBMITIT_EXECUTOR") == "local"
+
+
+def may_go_on() -> bool:
+    """Whether to queue the task again: only Slurm's, unless Slurm ends the job, which was cancelled or is requeued."""
+    command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ.get('SLURM_JOB_ID')}"]
+    for _ in range(0 if is_local() else QUERIES):  # a busy Slurm may not answer at once
+        if state := subprocess.run(command, capture_output=True, text=True).stdout.strip():
+            return state == "RUNNING"
+        time.sleep(1)
+    return False
