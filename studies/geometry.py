@@ -25,6 +25,7 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, WHAT
 from menagerie.envs.core.validation import SHARE, Several
+from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import template_of
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
@@ -74,15 +75,13 @@ class Geometry(ProbeStudy):
 
     def check(self) -> None:
         """Raise for a probe set with too few animals or textures, and for `negated` if captions can't have negation."""
-        from menagerie.envs.worlds import load_world
-
         super().check()
         if len(found := choose_names(self.probe_set, load_world(self.world))[0]) < FEWEST:
             raise UserError(
                 f"a probe set needs {FEWEST} animals, because conditions compare two animals with two absent ones; it "
                 f"has {len(found)}: {', '.join(found)}"
             )
-        if self.negated and not self.negates:
+        if self.negated and not any(item.name == "negated" for item in fields(self.recipe_given)):
             raise UserError(f"--negated: captions of {self.kind} splits have no negation; leave it out")
 
     @property
@@ -110,10 +109,6 @@ class Geometry(ProbeStudy):
         return self.geometry, self.conditions
 
     @property
-    def negates(self) -> bool:
-        return any(item.name == "negated" for item in fields(self.recipe_given))
-
-    @property
     def first_place(self) -> dict[str, Any]:
         """The place at which all scorers are compared: the first one of the grid, with negation if there is any."""
         place = {"pairs": self.pairs[0], "hard_negatives": self.hard_negatives[0]}
@@ -124,18 +119,13 @@ class Geometry(ProbeStudy):
         negation or, without negation, the models in `once`."""
         plain = {"negated": 0.0} if self.negated else {}
         everywhere = [model for model in self.models if model not in self.once]
-        for seed in range(self.seeds):
-            for pairs, hard in product(self.pairs, self.hard_negatives):
-                for model in everywhere:
-                    yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
-        for seed in range(self.seeds):
-            for model in self.models if self.negated else self.once:
-                if model in self.models:
-                    yield self.at(model, seed, **self.first_place)
+        for seed, pairs, hard, model in product(range(self.seeds), self.pairs, self.hard_negatives, everywhere):
+            yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
+        first = self.models if self.negated else [model for model in self.once if model in self.models]
+        for seed, model in product(range(self.seeds), first):
+            yield self.at(model, seed, **self.first_place)
 
     def page(self, records: Records) -> Iterator[Part]:
-        from menagerie.studies.analysis.words import one_line
-
         geometry, conditions = map(records.rows_of, (self.geometry, self.conditions))
         if not len(conditions):
             yield Paragraph("Nothing is measured yet.")
@@ -143,20 +133,20 @@ class Geometry(ProbeStudy):
         yield from prediction_parts(records, geometry, self.world, self.resolution)
         yield from condition_parts(conditions, self.first_place)
         yield from trade_off_parts(conditions, self.first_place)
-        yield Heading("Alignment and edits", one_line(EDITS))
+        yield Heading("Alignment and edits", EDITS)
         yield alignment_table(geometry)
 
     def export(self, records: Records) -> None:
         """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""
-        from menagerie.studies.measures.tables import write_rows
+        from menagerie.studies.analysis.tables import to_csv
 
         for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
-            write_rows(records.out / f"{name}.csv", records.rows_of(measure))
+            if len(rows := records.rows_of(measure)):
+                to_csv(records.out / f"{name}.csv", rows)
 
 
 def prediction_parts(records: Records, measured: "pd.DataFrame", world: str, resolution: int) -> Iterator[Part]:
     """Yield a figure and a table on how well the predictors do, on cells on which they weren't chosen."""
-    from menagerie.studies.analysis.words import one_line
     from menagerie.studies.measures import predictors as its
 
     every = its.cells_with_predictors(records, measured)
@@ -169,29 +159,30 @@ def prediction_parts(records: Records, measured: "pd.DataFrame", world: str, res
         f"Does the {its.NAMED.name} predict accuracy on unseen pairs? Its rank correlation with that, over "
         f"{len(cells)} training runs on which it wasn't chosen, is {found[0].over_all}: {found[0].outcome}."
     )
-    frame = cells.assign(model=cells["model"].map(title_of), accuracy=100 * cells[its.ACCURACY])
     names = [one.predictor.name for one in found]
-    yield Chart("prediction", predictor_chart(frame.drop(columns=its.ACCURACY), names), says=one_line(DOTS))
+    frame = cells.assign(model=cells["model"].map(title_of), accuracy=100 * cells[its.ACCURACY])
+    frame = frame.drop(columns=its.ACCURACY).melt(
+        [n for n in frame if n not in (*names, its.ACCURACY)], names, "measure"
+    )
+    yield Chart("prediction", predictor_chart(frame, names), says=DOTS)
     header = ("measure", "expected", "all runs", "within a setting", "within a setting and model", "p", "outcome")
-    expected = {1: "higher", -1: "lower"}
+    expected, p_text = {1: "higher", -1: "lower"}, {True: "<0.001"}
     rows = [
-        (one.predictor.name, expected[one.predictor.sign], *map(str, one[1:4]), p_text(one.p), one.outcome)
+        (
+            *(one.predictor.name, expected[one.predictor.sign], *map(str, one[1:4])),
+            *("–" if np.isnan(one.p) else p_text.get(one.p < 0.001, f"{one.p:.3f}"), one.outcome),
+        )
         for one in found
     ]
     left = len(records.where(test=(its.TEST,)).scores) - len(cells)
     says = f"{CORRELATIONS} {left} runs are left out: the measures were chosen on them, or they have no text embedding."
-    yield Rows("correlations", header, rows, says=one_line(says))
+    yield Rows("correlations", header, rows, says=says)
 
 
-def p_text(p: float) -> str:
-    return "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def predictor_chart(cells: "pd.DataFrame", names: Sequence[str]) -> Any:
+def predictor_chart(frame: "pd.DataFrame", names: Sequence[str]) -> Any:
     """Return a chart with a panel for each predictor, and a dot for each cell."""
     import altair as alt
 
-    frame = cells.melt([name for name in cells if name not in names], names, "measure")
     dots = alt.Chart(frame).mark_circle(size=45)
     dots = dots.encode(
         x=alt.X("value:Q", scale=alt.Scale(zero=False), title=None),
@@ -206,19 +197,16 @@ def predictor_chart(cells: "pd.DataFrame", names: Sequence[str]) -> Any:
 
 def at_place(rows: "pd.DataFrame", place: Mapping[str, Any], by: str = "scores") -> "pd.DataFrame":
     """Return the shares of scenes in which conditions hold, at one place of the grid."""
-    kept = (rows["measure"] == "holds") & (rows["by"] == by)
-    for name, value in place.items():
-        kept &= rows[name] == value
-    return rows[kept]
+    chosen = {"measure": "holds", "by": by, **place}
+    return rows[(rows[list(chosen)] == list(chosen.values())).all(axis=1)]
 
 
 def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
     """Yield tables of how often models meet each condition, at the place where all are compared."""
-    from menagerie.studies.analysis.words import one_line
     from menagerie.studies.measures.conditions import EVERY, INDEPENDENT
-    from menagerie.studies.measures.tables import table_by_model
+    from menagerie.studies.measures.probe_set import table_by_model
 
-    yield Heading("The conditions", one_line(CONDITIONS_SAY))
+    yield Heading("The conditions", CONDITIONS_SAY)
     held = at_place(rows, place)
     whole = held[held["part"].isin((EVERY, INDEPENDENT))]
     names = whole["condition"].where(whole["part"] == EVERY, INDEPENDENT)
@@ -236,30 +224,28 @@ def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
 
 def trade_off_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
     """Yield whether models that categorise better bind worse: a figure, and the table of the paper's claims."""
-    from menagerie.studies.analysis.words import one_line
-    from menagerie.studies.measures.conditions import CONDITIONS, EVERY, OTHER_ATTRIBUTES, OTHER_VIEW
+    from menagerie.studies.measures import conditions as its
     from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
-    from menagerie.studies.measures.ranks import correlation, correlation_outcome
+    from menagerie.studies.measures.predictors import correlation, correlation_outcome
 
-    yield Heading("Does binding cost categorisation?", one_line(TRADE_OFF))
-    cells = by_cell(rows, "embeddings", "margin", (OTHER_ATTRIBUTES, OTHER_VIEW))
-    yield Chart(
-        "trade-off", trade_off_chart(cells.assign(model=cells["model"].map(title_of))), says=one_line(CURVE_SAYS)
-    )
-    whole, held = by_cell(rows, "scores", "holds", (EVERY,)), at_place(rows, place)
+    yield Heading("Does binding cost categorisation?", TRADE_OFF)
+    cells = by_cell(rows, "embeddings", "margin", (its.OTHER_ATTRIBUTES, its.OTHER_VIEW))
+    chart = trade_off_chart(cells.assign(model=cells["model"].map(title_of)))
+    yield Chart("trade-off", chart, says=CURVE_SAYS)
+    whole, held = by_cell(rows, "scores", "holds", (its.EVERY,)), at_place(rows, place)
     runs = list(zip(whole["model"], whole["seed"], strict=True))  # a model's cells of a seed are drawn together
-    traded = correlation(whole[CONDITIONS[0]].to_numpy(float), whole[CONDITIONS[1]].to_numpy(float), runs)
+    traded = correlation(*(whole[name].to_numpy(float) for name in its.CONDITIONS[:2]), runs)
     least = min(least_margins(IdealEmbedding(1.0)).values())
     ideal = "No space of embeddings with cosines as scores meets all conditions at once"
     lines = [(ideal, "constructed embedding, weight 1: least margin", f"{least:+.2f}, exact", "contradicted")]
-    outcome = correlation_outcome(traded, -1, traded.p)
     worse = "What is best for categorisation can't bind: models that categorise better bind worse"
+    outcome = correlation_outcome(traded, -1, traded.p)
     lines.append((worse, "all runs: rank correlation", str(traded), outcome))
-    for name in CONDITIONS[1:]:
-        if gap := model_gap(held[held["part"] == EVERY], "dcsm", "clip", name):
+    for name in its.CONDITIONS[1:]:
+        if gap := model_gap(held[held["part"] == its.EVERY], "dcsm", "clip", name):
             claim = "Similarity maps of all patches and words (DCSM) meet the condition more often than CLIP does"
             lines.append((claim, f"DCSM − CLIP, {name}: points", str(gap), judge_difference(gap, 1)))
-    yield Rows("claims", ("claim", "difference", "measured", "decided"), lines, says=one_line(CLAIMS))
+    yield Rows("claims", ("claim", "difference", "measured", "decided"), lines, says=CLAIMS)
 
 
 def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...]) -> "pd.DataFrame":
@@ -267,10 +253,9 @@ def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...])
     from menagerie.studies.measures.conditions import CONDITIONS
 
     both = list(CONDITIONS[:2])
-    rows = rows[(rows["measure"] == measure) & (rows["by"] == by) & rows["condition"].isin(both)]
     labels = [name for name in ("model", "seed", "pairs", "hard_negatives", "negated") if name in rows]
-    chosen = rows[rows["part"].isin(parts)].dropna(subset="value")
-    wide = chosen.pivot_table("value", labels, "condition", sort=False).reset_index()
+    chosen = rows[(rows["measure"] == measure) & (rows["by"] == by) & rows["part"].isin(parts)].dropna(subset="value")
+    wide = chosen[chosen["condition"].isin(both)].pivot_table("value", labels, "condition", sort=False).reset_index()
     return wide.rename_axis(columns=None).reindex(columns=[*labels, *both])
 
 
@@ -278,7 +263,7 @@ def model_gap(rows: "pd.DataFrame", model: str, base: str, condition: str) -> "E
     """Return how far a model's share of scenes is above another's, over common seeds; None without any."""
     from menagerie.studies.analysis.estimate import mean_over_seeds
 
-    rows = rows[rows["condition"] == condition].dropna(subset="value")
+    rows = rows[rows["condition"] == condition]
     one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))
     gaps = (one - other).dropna()
     return mean_over_seeds(list(gaps), -1.0)._replace(signed=True) if len(gaps) else None
@@ -295,27 +280,23 @@ def trade_off_chart(cells: "pd.DataFrame") -> Any:
     points = [(weight, *pair_margins(IdealEmbedding(weight))) for weight in CURVE]
     ideal = pd.DataFrame(points, columns=["weight", CATEGORISATION, BINDING]).assign(model="constructed")
     frame = pd.concat([ideal, cells], ignore_index=True)
-    base = alt.Chart(frame).encode(x=f"{CATEGORISATION}:Q", y=f"{BINDING}:Q")
-    curve = base.transform_filter("datum.model == 'constructed'")
+    base = alt.Chart(frame).encode(x=f"{CATEGORISATION}:Q", y=f"{BINDING}:Q", tooltip=list(frame))
+    curve = base.transform_filter("datum.model == 'constructed'").mark_line(color="#666", point=True)
     dots = base.transform_filter("datum.model != 'constructed'").mark_circle(size=45)
-    marked = curve.transform_filter(alt.FieldOneOfPredicate("weight", [0.0, 0.3, 0.5, 1.0, 2.0]))
-    return alt.layer(
-        curve.mark_line(color="#666").encode(order="weight:Q"),
-        marked.mark_text(align="left", dx=4, fontSize=9).encode(text="weight:Q"),
-        dots.encode(color=alt.Color("model:N", title=None), tooltip=list(frame)),
-    ).properties(width=320, height=260)
+    layers = curve.encode(order="weight:Q"), dots.encode(color=alt.Color("model:N", title=None))
+    return alt.layer(*layers).properties(width=320, height=260)
 
 
 def alignment_table(rows: "pd.DataFrame") -> Rows:
     """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
-    from menagerie.studies.measures.tables import table_by_model
+    from menagerie.studies.measures.probe_set import table_by_model
 
     named = rows.assign(measure=[SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)])
     order = named.dropna(subset="measure").sort_values("measure", key=lambda its: its.map([*SHOWN.values()].index))
     return table_by_model("alignment", order, ("measure",), 1, 2)
 
 
-CURVE = [round(0.05 * k, 2) for k in range(61)]
+CURVE = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0]
 PARTS_BY = {"scores": "Their parts, by scores", "embeddings": "Between images, and between texts: by embeddings"}
 SHOWN = {
     ("text", "share"): "text: binding share",
@@ -330,28 +311,24 @@ SHOWN = {
 }
 """The rows of the table of alignment, with their names in it."""
 DOTS = """A dot is a training run. Upwards: accuracy (%) on swaps of unseen pairs; dashed: chance. To the right: a
-measure of the run's embeddings, on scenes in views that no training used. The first measure was chosen beforehand, on
-other runs; it uses texts alone, and no accuracy."""
-CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale.
-Their spread is that of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
-spread and so no interval; its p is from permutations of these runs. Models with the same seed share their splits, so
-intervals are for further trainings of these models, not for new models. More pairs and more hard negatives raise
-everything together. So ranks are also compared within a setting of the grid, and within a setting and a model, and then
-pooled. p is over all runs; those of the last three measures are corrected for their number (Holm)."""
-CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, with 95 % intervals over seeds. Chance is
-the share for scores in random order. The conditions are those of Kang et al. 2025 for images of two objects, with
-captions worded as in training. All: every condition for which a model's captions have words holds. If independent: the
-product of their shares. All models are compared at one setting of the grid."""
+measure of the run's embeddings. The first was chosen beforehand, on other runs; it uses texts alone, and no
+accuracy."""
+CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on
+Fisher's scale, of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
+interval; its p is from permutations. Intervals are for further trainings of these models, not for new models. More
+pairs and more hard negatives raise everything together: so ranks are also compared within a setting of the grid. p is
+over all runs; those of the last three measures are corrected for their number (Holm)."""
+CONDITIONS_SAY = """Percent of scenes in which all parts of a condition (Kang et al. 2025) hold, with 95 % intervals
+over seeds. Chance is the share for scores in random order. All: every condition for which a model's captions have
+words. If independent: the product of their shares. All models are compared at one setting of the grid."""
 TRADE_OFF = """As inequalities the conditions don't contradict one another: a constructed embedding meets all. But the
 embedding that is best for categorisation is the sum of its concepts, which doesn't bind."""
 CURVE_SAYS = """Margins between embeddings of images, in cosines. To the right: by how much an image is nearer to its
 swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap. A
-dot is a training run of a scorer with one vector, averaged over scenes. The curve is the constructed embedding, unit
-vectors of object + attribute + weight (object with attribute) + weight (object with place); the number at a point is
-its weight of conjunctions."""
-CLAIMS = """The first verdict is a proof by example and needs no records: the least margin of any condition over all
-scenes of 6 objects and 4 attributes. Paper and study differ in models, images and sizes. Our models are trained from
-scratch for a fixed number of steps, which may end before curves are flat."""
+dot is a training run of a scorer with one vector. The curve is the constructed embedding, unit vectors of object +
+attribute + weight (object with attribute) + weight (object with place), by its weight."""
+CLAIMS = """The first verdict is a proof by example and needs no records: the least margin of any condition. Paper and
+study differ in models, images and sizes."""
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps that are
 right with a matrix between image and text, fitted on other pairs; this is what LABCLIP could repair. Edits: of the
 scenes whose own caption is preferred, the share in which the swapped one is preferred once the image's embedding is

@@ -48,8 +48,7 @@ from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.scoring.study import ScoringStudy, left_out_pieces
 
 if TYPE_CHECKING:
-    from menagerie.studies.measures.bits import Bits
-    from menagerie.studies.measures.given_models import ProbePiece
+    from menagerie.studies.measures.bits import Bits, ProbePiece
     from menagerie.studies.measures.probe_set import ProbeMeasure
     from menagerie.studies.scoring.models import Model
     from menagerie.studies.scoring.trained_on import ScoredTest
@@ -117,7 +116,7 @@ class Probes(ProbeStudy):
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.bits import bit_parts, rows_at_steps
 
         axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
         names = {arm.cell.model: title_of(arm.cell.model) for arm in records.arms}
@@ -130,7 +129,7 @@ class Probes(ProbeStudy):
 
 def export_bits(records: Records, bits: "Bits", states: Sequence[int] = ()) -> None:
     """Write all rows of the measure into `bits.csv`."""
-    from menagerie.studies.measures.tables import rows_at_steps, write_rows
+    from menagerie.studies.measures.bits import rows_at_steps, write_rows
 
     write_rows(records.out / "bits.csv", rows_at_steps(records, bits, states))
 
@@ -169,7 +168,7 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def probe_set(self) -> ProbeRecipe:
         """The scenes on which layers are probed. Raises if models were trained in several worlds and none is given."""
-        from menagerie.studies.measures.given_models import agreed_setting
+        from menagerie.studies.measures.bits import agreed_setting
         from menagerie.studies.scoring.models import recorded_world
 
         found = {model.label: recorded_world(model) for model in self.tested}
@@ -179,8 +178,7 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def bits(self) -> "Bits":
         """The measure. Raises if models were trained with images of several sizes and none is given."""
-        from menagerie.studies.measures.bits import Bits
-        from menagerie.studies.measures.given_models import agreed_setting, side_of
+        from menagerie.studies.measures.bits import Bits, agreed_setting, side_of
 
         found = {model.label: side_of(model) for model in self.tested}
         side = agreed_setting("--resolution", self.resolution, found, RESOLUTION)
@@ -188,7 +186,7 @@ class ProbeModels(ScoringStudy):
 
     def check(self) -> None:
         """Raise for models that can't be loaded, or lack animals, textures or words of the probe set."""
-        from menagerie.studies.measures.given_models import check_layers, check_model_knows
+        from menagerie.studies.measures.bits import check_layers, check_model_knows
 
         if not self.models:
             raise UserError("give one or more models: runs, cells, checkpoints, open_clip names, Hugging Face folders")
@@ -207,7 +205,7 @@ class ProbeModels(ScoringStudy):
         return self
 
     def pieces(self) -> "Iterator[ProbePiece]":
-        from menagerie.studies.measures.given_models import probe_piece
+        from menagerie.studies.measures.bits import probe_piece
         from menagerie.studies.scoring.models import less_seed
 
         return (probe_piece(model, *less_seed(model), self.bits, **self.how) for model in self.tested)
@@ -219,7 +217,7 @@ class ProbeModels(ScoringStudy):
         export_bits(records, self.bits)
 
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.bits import bit_parts, rows_at_steps
         from menagerie.studies.scoring.page import about_models
         from menagerie.studies.scoring.trained_on import coverage_parts
 
@@ -253,7 +251,7 @@ class ProbeModels(ScoringStudy):
 
     def conclude(self, records: Records) -> None:
         """Print the sentences of the page; raises if no model could be probed."""
-        from menagerie.studies.measures.tables import rows_at_steps, stage_sentences
+        from menagerie.studies.measures.bits import rows_at_steps, stage_sentences
         from menagerie.studies.scoring.trained_on import print_training
 
         if not records.results and (left := left_out_pieces(records)):

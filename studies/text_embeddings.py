@@ -158,7 +158,7 @@ class TextEmbeddings(AblationStudy):
         """Return a table with a line for each row of a split: accuracy, share of the lead, and the bits of each
         stage."""
         from menagerie.studies.analysis.words import one_line
-        from menagerie.studies.measures.tables import LOOSE, OF, STAGES, mean_bits, rows_at_steps
+        from menagerie.studies.measures.bits import LOOSE, OF, STAGES, mean_bits, rows_at_steps
 
         rows = rows_at_steps(records.where(split=split), self.bits[split])
         held = mean_bits(rows[rows["measure"] == "bits"], ("row", *OF)) if len(rows) else {}
@@ -173,7 +173,7 @@ class TextEmbeddings(AblationStudy):
         """Write all shares of leads into `remedies.csv`, and all rows of the measures into `bits.csv` too."""
         import pandas as pd
 
-        from menagerie.studies.measures.tables import rows_at_steps, write_rows
+        from menagerie.studies.measures.bits import rows_at_steps, write_rows
 
         splits, rows = [split for split in self.bits if records.where(split=split).results], []
         for split in splits:
