@@ -4,9 +4,8 @@
 
 For every finished cell of a grid whose model has attention: the overlap (intersection over union) of each query's map
 with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv and
-a picture for each cell. In the table validation, on which the threshold is chosen, comes before the tests.
-Models without attention are left out, and so are scenes that a model's training had; attention.csv has the counts. Run
-again, it measures new cells. Cells of a class of your own are measured only if you name it, because its file is run:
+a picture for each cell. Scenes that a model's training had are left out, and counted in attention.csv. Run again, it
+measures new cells. Cells of a class of your own are measured only if you name it, because its file is run:
 
     python studies/attention.py runs/mine --code mine.py:Mine
 """
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
-from jaxtyping import Float, UInt8
 
 from menagerie.envs.core.command_help import read_options, running_command
 from menagerie.envs.core.errors import UserError, choose, run_command
@@ -30,8 +28,6 @@ from menagerie.envs.core.validation import SOME_PROCESSES, Range, build_dataclas
 from menagerie.studies.cluster.jobs import Cluster, check_cluster
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from menagerie.studies.frame.arm import Arm
     from menagerie.studies.frame.records import Records
     from menagerie.studies.measures.attention import AttentionJob
@@ -107,43 +103,29 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Attentio
 
 
 def draw_cell(path: Path, split: Path, row: Mapping[str, Any]) -> None:
-    """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
-    tokens. Write the picture to `path`."""
+    """Draw a line for each scene whose maps `row` has: its image, the map of each of its two queries, and the attention
+    to the default tokens. Write the picture to `path`."""
+    from matplotlib.figure import Figure
+
     from menagerie.generators.captions.phrases import phrase
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.studies.report.figures import write_png
 
     data = SplitDataset(split, row["subset"])
     images = data.images(row["shown"]).permute(0, 2, 3, 1).numpy()
-    phrases = [[phrase(obj) for obj in data.records.scenes[i].objects] for i in row["shown"]]
-    write_png(path, attention_sheet(images, phrases, np.array(row["objects"]), np.array(row["rest"])))
-
-
-def attention_sheet(
-    images: UInt8[np.ndarray, "n h w 3"],
-    phrases: Sequence[Sequence[str]],
-    objects: Float[np.ndarray, "n 2 h w"],
-    rest: Float[np.ndarray, "n h w"],
-) -> "Figure":
-    """Draw a row per scene: its image, the map of each of its two queries, and the attention to the default tokens."""
-    from matplotlib.figure import Figure
-
     figure = Figure((8.8, 2.3 * len(images)), layout="constrained")
-    for row, image, names, maps, left in zip(
-        figure.subplots(len(images), 4, squeeze=False), images, phrases, objects, rest, strict=True
-    ):
-        row[0].imshow(image)
-        row[0].set_title("image", fontsize=9)
-        for axis, name, values in zip(row[1:3], names, maps, strict=True):
+    lines = zip(figure.subplots(len(images), 4, squeeze=False), images, row["shown"], strict=True)
+    for (axes, image, scene), maps, left in zip(lines, row["objects"], row["rest"], strict=True):
+        axes[0].imshow(image)
+        names = [phrase(obj) for obj in data.records.scenes[scene].objects]
+        for axis, name in zip(axes, ("image", *names, "default tokens"), strict=True):
+            axis.set_title(name, fontsize=9)
+            axis.axis("off")
+        for axis, values in zip(axes[1:3], np.array(maps), strict=True):
             axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
             axis.imshow(values, cmap="inferno", alpha=0.75, vmin=0, vmax=max(float(values.max()), 1e-6))
-            axis.set_title(name, fontsize=9)
-        shown = row[3].imshow(left, cmap="inferno", vmin=0, vmax=1)
-        row[3].set_title("default tokens", fontsize=9)
-        figure.colorbar(shown, ax=row[3], shrink=0.8)
-        for axis in row:
-            axis.axis("off")
-    return figure
+        figure.colorbar(axes[3].imshow(np.array(left), cmap="inferno", vmin=0, vmax=1), ax=axes[3], shrink=0.8)
+    write_png(path, figure)
 
 
 def measure_run(config: Config) -> None:
@@ -164,12 +146,10 @@ def measure_run(config: Config) -> None:
         print(f"nothing to measure: no finished cell of {config.run} has a model with attention that may be loaded")
         return
     place = dict.fromkeys(name for arm in records.arms for name in arm.place)
-    columns = [*place, *MEASURED]
+    columns, shown = [*place, *MEASURED], [*place, *NUMBERS, "left_out"]
     write_csv(config.run / "attention.csv", columns, ([row.get(name) for name in columns] for row in table))
-    shown = [*place, *NUMBERS, "left_out"]
-    rows = [
-        [f"{value:.3f}" if isinstance(value, float) else str(value) for value in map(row.get, shown)] for row in table
-    ]
+    values = [[row.get(name) for name in shown] for row in table]
+    rows = [[f"{its:.3f}" if isinstance(its, float) else str(its) for its in row] for row in values]
     print_table(shown, rows, "overlap of queries' maps with masks; left out: scenes that training had")
     print(config.run / "attention.csv")
 
@@ -183,8 +163,8 @@ def measured_rows(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
         print(f"{arm.cell.model} has no attention and is left out", flush=True)
         return
     yield from (arm.place | row for row in rows)
-    (shown,) = (row for row in rows if row["shown"])
-    draw_cell(job.cell / "attention.png", job.split, shown)
+    for row in (row for row in rows if row["shown"]):  # one, unless training had all scenes
+        draw_cell(job.cell / "attention.png", job.split, row)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Inside the embeddings: how much binding does each layer hold?
 
-A wrong swap doesn't say whether binding was lost in the image's embedding, in the text's, or in their comparison.
 Models are trained as in a binding grid. Then each of their layers is probed, in views that aren't in training: how much
 information does the layer have on exactly one bit, which animal has which texture?
 
@@ -14,8 +13,7 @@ Models that are named first are probed without training: runs (all their cells),
 (without weights: random), folders of Hugging Face's CLIP or SigLIP (or hf:NAME), classes of your own. Their options:
 `--preset models --help`.
 
-Ends with `report.html`, `bits.csv` and `cells.jsonl` in `--out`; where models are trained, with `results.csv` and
-per-record predictions too.
+Ends with `report.html`, `bits.csv` and `cells.jsonl` in `--out`, and `results.csv` where models are trained.
 """
 
 import sys
@@ -32,6 +30,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
 from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SHARE, SIDE, Range, Several
+from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -72,8 +71,6 @@ class ProbeStudy(SplitStudy):
 
     def check(self) -> None:
         """Raise for animals and textures of which no probe set can be made."""
-        from menagerie.envs.worlds import load_world
-
         super().check()
         choose_names(self.probe_set, load_world(self.world))
 
@@ -129,9 +126,11 @@ class Probes(ProbeStudy):
 
 def export_bits(records: Records, bits: "Bits", states: Sequence[int] = ()) -> None:
     """Write all rows of the measure into `bits.csv`."""
-    from menagerie.studies.measures.bits import rows_at_steps, write_rows
+    from menagerie.studies.analysis.tables import to_csv
+    from menagerie.studies.measures.bits import rows_at_steps
 
-    write_rows(records.out / "bits.csv", rows_at_steps(records, bits, states))
+    if len(rows := rows_at_steps(records, bits, states)):
+        to_csv(records.out / "bits.csv", rows)
 
 
 WORLD, RESOLUTION = "pug", 64  # for models that no study here trained
@@ -145,7 +144,6 @@ class ProbeModels(ScoringStudy):
     on: ClassVar[str] = "probed on"
 
     judge: Annotated[JudgeOptions, tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=JudgeOptions)
-    """Options of models that answer questions; unused, because such models have no embeddings."""
     world: Annotated[str, DATA, FIRST] = ""
     """World of the probe set; empty takes that of the models' training, or pug."""
     resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0
@@ -236,11 +234,13 @@ class ProbeModels(ScoringStudy):
         from menagerie.studies.scoring.trained_on import ScoredTest
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
-        found = []
-        for model, test in product(self.tested, ProbeRecipe.tests):
-            had = replace(measure_overlap(model.training, split, test), left_out=frozenset())
-            found.append(ScoredTest(model.label, "The probe set", test, had))
-        return found
+        return [
+            ScoredTest(
+                *(model.label, "The probe set", test),
+                replace(measure_overlap(model.training, split, test), left_out=frozenset()),
+            )
+            for model, test in product(self.tested, ProbeRecipe.tests)
+        ]
 
     @cached_property
     def names(self) -> dict[str, str]:

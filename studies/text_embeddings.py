@@ -68,9 +68,7 @@ class TextEmbeddings(AblationStudy):
     most_animals: Annotated[int, DATA, Range(4, 1000)] = 12
     """Largest number of animals of the probe set, which takes the world's first."""
 
-    @property
-    def title(self) -> str:
-        return "What is a better text embedding worth?"
+    title = "What is a better text embedding worth?"
 
     def idle_options(self, preset: AnyStudy) -> Iterator[str]:
         for name in ("world", "pairs", "hard_negatives") if self.base or self.split else ():

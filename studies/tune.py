@@ -6,14 +6,14 @@
 
 Searched are learning rate, weight decay, warm-up, depth and width of the towers within one budget of parameters, the
 share of single-object scenes in a batch, the length of the single-object phase, and the options that a model's spec
-lists; a trial with too many parameters is pruned. Every trial trains on the same split for the same number of steps. A
-model's first trial has the study's own values, as far as they are in the space. Its best trials are repeated with
-further seeds, and the best mean gives its recipe.
+lists. Every trial trains on the same split for the same number of steps. A model's first trial has the study's own
+values, as far as they are in the space. Its best trials are repeated with further seeds; the best mean gives its
+recipe.
 
 Trials are stored in a journal file or a database, which optuna-dashboard can open. Further commands, each with its own
-folder and the same --storage, share the search, on any machine. Each batch of --at-once trials depends only on earlier
-results, not on workers or interruptions. Each model has its own search, so that a folder can be continued with further
---models. For another space or objective write `class Mine(Tune)` in a file of yours (docs/extending.md).
+folder and the same --storage, share the search. Each batch of --at-once trials depends only on earlier results. Each
+model has its own search, so that a folder can be continued with further --models. For another space or objective write
+`class Mine(Tune)` in a file of yours (docs/extending.md).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,11 +86,6 @@ def own_options(params: Params) -> Row:
     return {name.removeprefix(OWN): value for name, value in params.items() if name.startswith(OWN)}
 
 
-def best_trials(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
-    """Return up to `number` of the trials that have a value, the best first."""
-    return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
-
-
 @dataclass(frozen=True)
 class Tune(CaptionOptions, SearchStudy):
     """Equal tuning"""
@@ -116,7 +111,6 @@ class Tune(CaptionOptions, SearchStudy):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Equal tuning: {', '.join(self.models)}"
 
     # A study with another space, or another objective, overrides these two.
@@ -211,9 +205,14 @@ class Tune(CaptionOptions, SearchStudy):
             found = search.follow(known, self.storage, partial(self.trial_result, known, model))
             for _, tried in found:
                 yield from tried.arms
-            trials = [trial for trial, _ in found]
-            for trial in best_trials(trials, self.finalists) if search.over(trials) else ():
-                yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
+            for arms in self.finals_of(search, model, [trial for trial, _ in found]).values():
+                yield from arms
+
+    def finals_of(self, search: "Search", model: str, trials: "Sequence[FrozenTrial]") -> dict[int, list[Arm]]:
+        """Return the runs with all seeds of the best trials of a search that has ended, the best first, by number."""
+        valued = [trial for trial in trials if trial.values] if search.over(trials) else []
+        best = sorted(valued, key=lambda trial: -trial.values[0])[: self.finalists]
+        return {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
 
     def check(self) -> None:
         """Raise for several split files, for learning rates that aren't above 0, and for towers that are too large."""
@@ -230,7 +229,6 @@ class Tune(CaptionOptions, SearchStudy):
                 )
 
     def all_searched(self, records: Records) -> list[Searched]:
-        """Return the results of each model's search so far."""
         return [self.searched_of(model, records) for model in self.models]
 
     def searched_of(self, model: str, records: Records) -> Searched:
@@ -239,8 +237,7 @@ class Tune(CaptionOptions, SearchStudy):
 
         search = self.search(model)
         trials = search.found(records, self.storage)
-        best = best_trials(trials, self.finalists) if search.over(trials) else []
-        finals = {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
+        finals = self.finals_of(search, model, trials)
         means = {number: self.mean(arms, records) for number, arms in finals.items()}
         over = search.over(trials) and all(records.over(arm) for arms in finals.values() for arm in arms)
         return Searched(model, trials, finals, means, len(running_elsewhere(trials, records.owner)), over)
@@ -248,7 +245,7 @@ class Tune(CaptionOptions, SearchStudy):
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
         """Return the mean over all seeds; None until all have ended, and if one diverged."""
         values = [None if records.has_diverged(arm) else self.objective(records, [arm]) for arm in arms]
-        return None if None in values else sum(value for value in values if value is not None) / len(values)
+        return None if None in values else sum(values) / len(values)
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield each model's recipe, its progress over trials, and all trials."""
@@ -266,9 +263,9 @@ class Tune(CaptionOptions, SearchStudy):
 
     def finding(self, its: Searched, records: Records) -> str:
         """Say which trial was chosen for a model, or why none was yet."""
-        if its.elsewhere and not (its.chosen and its.over):
-            return f"{its.elsewhere} of its trials run elsewhere; start this command again when they have ended"
         if not (its.chosen and its.over):
+            if its.elsewhere:
+                return f"{its.elsewhere} of its trials run elsewhere; start this command again when they have ended"
             return "every trial failed" if its.over else "none is chosen yet"
         trial, mean = its.chosen
         named = ", ".join(f"{name.removeprefix(OWN)} {trial_text(value)}" for name, value in trial.params.items())
@@ -300,9 +297,8 @@ class Tune(CaptionOptions, SearchStudy):
             write_record(records.out / "best.json", best, indent=1)
         lacking = [its.model for its in searched if not its.chosen]
         if lacking and all(its.over for its in searched):
-            raise UserError(
-                f"every trial of {', '.join(lacking)} failed; {records.out / 'report.html'} has the reasons"
-            )
+            page = records.out / "report.html"
+            raise UserError(f"every trial of {', '.join(lacking)} failed; {page} has the reasons")
 
     def best_entry(self, searched: Searched) -> Row:
         """Return the recipe chosen for a model, with the conditions of the search, as `--tuned` reads it."""
