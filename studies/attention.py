@@ -11,7 +11,7 @@ measures new cells. Cells of a class of your own are measured only if you name i
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,11 +20,12 @@ import numpy as np
 import tyro
 
 from menagerie.envs.core.command_help import read_options, running_command
-from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.records import read_record
-from menagerie.envs.core.validation import SOME_PROCESSES, Range, build_dataclass
+from menagerie.envs.core.validation import SOME_PROCESSES, Range
+from menagerie.envs.worlds import load_world
 from menagerie.studies.cluster.jobs import Cluster, check_cluster
 
 if TYPE_CHECKING:
@@ -51,38 +52,33 @@ class Config:
     """Where cells are measured."""
 
 
-def read_run_config(run: Path) -> tuple[Path, list[Path]]:
-    """Return the `--store` of a run, and its split files, if any. Raises if its config.json can't be read."""
+def store_of(run: Path) -> Path:
+    """Return the `--store` of a run; raises if its config.json can't be read."""
     try:
-        config = read_record(run / "config.json")["config"]
-        return Path(config["store"]), list(map(Path, config.get("split", ())))
+        return Path(read_record(run / "config.json")["config"]["store"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{run} is not the folder of a grid: its config.json can't be read ({error})") from error
 
 
-def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
+def split_file(store: Path, cell: Path, settings: Mapping[str, Any]) -> Path:
     """Find the split file that a cell was trained on: among the files that its run was given, or below `store` if the
-    split was made from a recipe. Raise unless there is exactly one."""
-    from menagerie.generators.splits.recipe_file import KINDS
-    from menagerie.generators.storage.split_file import check_recipe, read_split, split_name
+    split was made from a recipe. Raise unless it is there."""
+    from menagerie.generators.storage.folder import SplitFolder
+    from menagerie.generators.storage.split_file import split_name
+    from menagerie.models.library.cells import find_split_file, read_recipe_scenes
+    from menagerie.models.towers.config import TowerConfig
 
-    data = cell["settings"]["data"]
-    if "split_file" in data:
-        paths = [file for file in given if file.exists() and read_split(file).content == data["split_file"]]
-        place = f"among {', '.join(map(str, given))}"
-    else:
-        kind = KINDS[choose(f"kind of split of cell {cell['id']}", data["kind"], KINDS)]
-        recipe = build_dataclass(kind, data["split"])
-        paths = list(store.glob(f"*-{data['store']}/{split_name(recipe)}"))
-        for path in paths:
-            check_recipe(read_split(path), recipe, data["store"])
-        place = f"below the folder {store.resolve()}"
-    if len(paths) != 1:
+    if "split_file" in settings["data"]:
+        return find_split_file(settings["data"]["split_file"], cell).file
+    side = settings.get("towers", {}).get("resolution", TowerConfig.resolution)
+    recipe = read_recipe_scenes(settings["data"], side, cell).recipe
+    path = SplitFolder(store, load_world(recipe.world), side).folder / split_name(recipe)
+    if not path.exists():
         raise UserError(
-            f"the split of cell {cell['id']} is not {place}; start this command in the directory of the study, "
-            "give its --store, or run the study again: it renders what is missing"
+            f"the split of cell {cell.name} is not below the folder {store.resolve()}; start this command in the "
+            "directory of the study, give its --store, or run the study again: it renders what is missing"
         )
-    return paths[0]
+    return path
 
 
 def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, AttentionJob]]":
@@ -90,7 +86,7 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Attentio
     from menagerie.models.registry import is_own, same_scorer
     from menagerie.studies.measures.attention import Attention, AttentionJob
 
-    store, given = read_run_config(config.run)
+    store = config.store or store_of(config.run)
     for arm, result in records.results:
         model = result["model"]
         if is_own(model):
@@ -98,8 +94,9 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Attentio
                 print(f"{model} is left out: its file is run only if you add --code {model}", flush=True)
                 continue
             model = given_as[0]
-        split = split_file(config.store or store, given, result)
-        yield arm, AttentionJob(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
+        cell = records.folder(arm)
+        split = split_file(store, cell, result["settings"])
+        yield arm, AttentionJob(cell, model, result["seed"], split, Attention(config.scenes))
 
 
 def draw_cell(path: Path, split: Path, row: Mapping[str, Any]) -> None:
@@ -135,7 +132,7 @@ def measure_run(config: Config) -> None:
     from menagerie.studies.measures.attention import MEASURED, NUMBERS
     from menagerie.studies.runs.executor import run_jobs
 
-    read_run_config(config.run)  # raises if the folder isn't a run
+    store_of(config.run)  # raises if the folder isn't a run
     check_cluster(config.cluster, config.run)
     records = read(config.run)
     jobs = list(jobs_of(config, records))

@@ -86,7 +86,7 @@ class Bits(probed.ProbeMeasure):
     def read(self, scorer: "Scorer") -> Iterator[Row]:
         """Yield the rows of a scorer in evaluation mode, whatever trained it. The two orders of mention count as views
         of texts, so that a probe of "left" can't read what is named first."""
-        both = self.opened(scorer, RelatedSplit if self.relation else None)
+        both = self.opened(scorer, RelatedSplit if self.relation else FramedSplit)
         axes, numbers = probed.probe_axes(both[0])
         of_images, of_texts = (
             [name for name in layers if not self.layers or name in self.layers]

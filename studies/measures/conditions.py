@@ -154,9 +154,9 @@ class Conditions(probed.ProbeMeasure):
         scores = np.concatenate(score_items(scorer, bench))[numbers]
         yield from by_scores({name: scores[..., k] for k, name in enumerate(names)}, axes, unsaid)
         if probed.has_vectors(scorer):
-            asked = NEGATED if NEGATION not in unsaid else ()
-            of_texts = {name: probed.text_vectors(scorer, [its[name] for its in texts])[numbers] for name in asked}
-            yield from by_embeddings(probed.image_vectors(scorer, data)[numbers], of_texts, axes)
+            asked = {name: [its[name] for its in texts] for name in NEGATED if NEGATION not in unsaid}
+            of_texts = {name: probed.text_layers(scorer, its)[probed.VECTOR][numbers] for name, its in asked.items()}
+            yield from by_embeddings(probed.image_layers(scorer, data)[probed.VECTOR][numbers], of_texts, axes)
 
 
 class ProbeScenes(Benchmark):

@@ -298,8 +298,8 @@ class EmbeddingGeometry(probed.ProbeMeasure):
         if reason:
             yield no_number(reason).row(part=TEXT, **PLACE)
             return
-        texts = [probed.text_vectors(scorer, probed.captions_of(data))[numbers] for data in both]
-        yield from geometry_rows(probed.image_vectors(scorer, both[0])[numbers], texts, axes)
+        texts = [probed.text_layers(scorer, probed.captions_of(data))[probed.VECTOR][numbers] for data in both]
+        yield from geometry_rows(probed.image_layers(scorer, both[0])[probed.VECTOR][numbers], texts, axes)
 
 
 def geometry_rows(

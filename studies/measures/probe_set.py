@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,22 +17,24 @@ from jaxtyping import Float, Int, Num, Shaped
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import changed_fields, json_value
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.probe_scenes import objects_from_left
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.split_file import read_split, split_name
+from menagerie.models.layers import image_features, image_layer_names, text_features, text_layer_names
+from menagerie.models.library.pictures import FramedSplit, framing_for
+from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Texts
+from menagerie.models.towers.features import Features
 from menagerie.studies.analysis.estimate import NOTHING, Estimate, mean_over_seeds
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.measure import Measure, Row
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.study import store_identity
-
-if TYPE_CHECKING:
-    from menagerie.generators.captions.templates import Caption
-    from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.folder import SplitFolder
-    from menagerie.models.library.pictures import FramedSplit
-    from menagerie.models.scorer import Scorer
-    from menagerie.models.towers.features import Features
+from menagerie.studies.runs.split_file import make_splits
 
 IMAGE, TEXT, BOTH = "image", "text", "image and text"
 EMBEDDING = "embedding"
@@ -40,6 +42,7 @@ MEAN, ALL_TOKENS = "mean", "all tokens"
 BLOCK = 64  # images or texts that are encoded at once
 Place = tuple[str, str]
 """A layer, and what is read of it: the mean token, or equally many tokens side by side."""
+VECTOR: Place = EMBEDDING, MEAN
 Layers = dict[Place, Float[np.ndarray, "n d"]]
 
 
@@ -187,30 +190,23 @@ class ProbeMeasure(Measure):
         return {"name": type(self).__qualname__, "version": self.version, "settings": json_value(shown)}
 
     @property
-    def images(self) -> "SplitFolder":
+    def images(self) -> SplitFolder:
         """The folder of the probe set's file."""
-        from menagerie.generators.storage.folder import SplitFolder
-
         return SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
 
     def make(self, workers: int) -> None:
         """Render the probe set's objects that the atlas lacks, and write its file."""
-        from menagerie.studies.runs.split_file import make_splits
-
         make_splits(self.images, [self.recipe], workers)
 
-    def opened(self, scorer: "Scorer", kind: "type[FramedSplit] | None" = None) -> "tuple[FramedSplit, FramedSplit]":
+    def opened(self, scorer: Scorer, kind: type[FramedSplit] = FramedSplit) -> tuple[FramedSplit, FramedSplit]:
         """Return the scenes, framed for the scorer, with captions that mention the left object first, and the same
         scenes with captions that mention the right one first."""
-        from menagerie.generators.storage.split_file import read_split, split_name
-        from menagerie.models.library.pictures import FramedSplit, framing_for
-
         split = read_split(self.images.folder / split_name(self.recipe))
-        left, right = ((kind or FramedSplit)(split, name, framing_for(scorer)) for name in ProbeRecipe.tests)
+        left, right = (kind(split, name, framing_for(scorer)) for name in ProbeRecipe.tests)
         return left, right
 
 
-def probe_axes(data: "SplitDataset") -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
+def probe_axes(data: SplitDataset) -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
     """Return the axes of a probe set, and the number of each scene's record."""
     scenes = data.records.scenes
     objects = [[(obj.animal, obj.texture) for obj in objects_from_left(scene)] for scene in scenes]
@@ -218,35 +214,28 @@ def probe_axes(data: "SplitDataset") -> tuple[ProbeAxes, Int[np.ndarray, "v p q"
     return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
 
 
-def has_vectors(scorer: "Scorer") -> bool:
+def has_vectors(scorer: Scorer) -> bool:
     """Whether a scorer has a single vector for each image and each text."""
-    from menagerie.models.layers import image_layer_names, text_layer_names
-
     return EMBEDDING in image_layer_names(scorer) and EMBEDDING in text_layer_names(scorer)
 
 
-def image_layers(scorer: "Scorer", data: "SplitDataset", wanted: Sequence[Place]) -> Layers:
-    """Return what is `wanted` of the layers of a probe set's images."""
-    from menagerie.models.layers import image_features
-
+def image_layers(scorer: Scorer, data: SplitDataset, wanted: Sequence[Place] = (VECTOR,)) -> Layers:
+    """Return what is `wanted` of the layers of a probe set's images; by default their single vectors."""
     names = list(dict.fromkeys(layer for layer, _ in wanted))
     return read_layers(lambda some: image_features(scorer, data.images(some), names), len(data), wanted)
 
 
-def text_layers(scorer: "Scorer", texts: "Sequence[Caption]", wanted: Sequence[Place]) -> Layers:
-    """Return what is `wanted` of the layers of texts."""
-    from menagerie.models.layers import text_features
-    from menagerie.models.texts import Texts
-
+def text_layers(scorer: Scorer, texts: Sequence[Caption], wanted: Sequence[Place] = (VECTOR,)) -> Layers:
+    """Return what is `wanted` of the layers of texts; by default their single vectors."""
     names = list(dict.fromkeys(layer for layer, _ in wanted))
 
-    def encode(some: range) -> "Features":
+    def encode(some: range) -> Features:
         return text_features(scorer, Texts(*zip(*texts[some.start : some.stop], strict=True)), names)
 
     return read_layers(encode, len(texts), wanted)
 
 
-def read_layers(encode: "Callable[[range], Features]", count: int, wanted: Sequence[Place]) -> Layers:
+def read_layers(encode: Callable[[range], Features], count: int, wanted: Sequence[Place]) -> Layers:
     """Return what is `wanted` of the layers of `count` images or texts, which `encode` encodes block by block."""
     parts: dict[Place, list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
@@ -257,17 +246,7 @@ def read_layers(encode: "Callable[[range], Features]", count: int, wanted: Seque
     return {place: np.concatenate(blocks) for place, blocks in parts.items()}
 
 
-def image_vectors(scorer: "Scorer", data: "SplitDataset") -> Float[np.ndarray, "n d"]:
-    """Return the single vector of each image of a probe set."""
-    return image_layers(scorer, data, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN]
-
-
-def text_vectors(scorer: "Scorer", texts: "Sequence[Caption]") -> Float[np.ndarray, "n d"]:
-    """Return the single vector of each text."""
-    return text_layers(scorer, texts, [(EMBEDDING, MEAN)])[EMBEDDING, MEAN]
-
-
-def captions_of(data: "SplitDataset") -> "list[Caption]":
+def captions_of(data: SplitDataset) -> list[Caption]:
     """Return the caption of each record of a probe set."""
     return data.captions(range(len(data)), [0] * len(data))
 
