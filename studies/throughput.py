@@ -167,8 +167,7 @@ def split_times(config: Growth, folder: Path, scenes: int) -> Iterator[tuple[str
 
 
 def measure_growth(config: Growth) -> None:
-    """Print the seconds of each part by the number of scenes, and its exponent from the last two numbers, because a
-    constant part dominates at small ones."""
+    """Print the seconds of each part by the number of scenes, and its exponent from the last two numbers."""
     settle_torch(threads=1)
     rows: dict[str, list[float]] = {}
     for scenes in config.scenes:
@@ -279,9 +278,7 @@ def timed_step(
     clock: Callable[[], float] = time.process_time,
 ) -> list[float]:
     """Take an optimiser step like `menagerie.models.training.loop.train_step`; returns the seconds of each of `STAGES`.
-
-    Embeddings are detached from the step's graph, so that the backward pass of each stage is timed by itself.
-    """
+    Embeddings are detached from the step's graph, so that the backward pass of each stage is timed by itself."""
     from menagerie.models.texts import map_tensors
     from menagerie.models.training.encoding import batch_pixels, matmul_precision
     from menagerie.models.training.loop import set_rates, update
@@ -401,8 +398,7 @@ Pair = tuple[Callable[[int], object], Callable[[int], object]]
 
 
 def training_peer(config: Peers, data: "SplitDataset") -> Pair:
-    """A training step from a prepared batch: of images in uint8 for ours, of floats for open_clip, as loaders give
-    them."""
+    """Return a training step from a prepared batch: of images in uint8 for ours, of floats for open_clip."""
     import torch
 
     from menagerie.models.training.encoding import batch_pixels

@@ -57,11 +57,11 @@ STAGES = {
 """The names of the stages at which binding may be lost, by part, layer, and what is read of the layer."""
 OF = ("part", "layer", "read")
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
-layer, on pairs of animals that the probe wasn't trained on; 0 is chance. A line joins the layers that a model has.
-Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is stored by place; the table has that."""
+layer, on pairs of animals that the probe wasn't trained on; 0 is chance. Bands are 95 % intervals over seeds. A probe
+at 0 may miss binding that is stored by place; the table has that."""
 STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is already in the pixels.
-“All patches” are the last layer's tokens side by side. The score's bits are those of the difference between the scores
-of the true caption and of the swapped one."""
+“All patches” are the last layer's tokens side by side; the score is that of the true minus that of the swapped
+caption."""
 LOOSE = "Bits of probes are a lower bound, loose in noise and for wide embeddings: compare only within one probe set."
 TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes, of which animal and which
 texture is on the left, are combined. Means over seeds with 95 % intervals. {LOOSE}"""

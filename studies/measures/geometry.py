@@ -112,11 +112,8 @@ def subtract_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
 
 def kept_without_backgrounds(axes: ProbeAxes) -> float:
     """Return the share of the variance between quartets that views share and `subtract_backgrounds` leaves, in the mean
-    over all assignments of embeddings to quartets.
-
-    For Q quartets it is the mean of tr(P1 P2) / (Q - 1) over pairs of views, where P subtracts the means of a view's B
-    backgrounds. It is (Q - B) / (Q - 1) if all views have the same backgrounds, and about its square if they don't.
-    """
+    over all assignments of embeddings to quartets. For Q quartets it is the mean of tr(P1 P2) / (Q - 1) over pairs of
+    views, where P subtracts the means of a view's backgrounds."""
     views, scenes = len(axes.backgrounds), axes.backgrounds[0].size
     drawn = axes.backgrounds.reshape(views, scenes, 1) == np.unique(axes.backgrounds)
     unit = drawn / np.sqrt(np.maximum(drawn.sum(1, keepdims=True), 1))
@@ -133,11 +130,8 @@ def mean_square(z: Embeddings) -> float:
 def composition_fit(
     d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool
 ) -> Measured:
-    """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals.
-
-    All products are between two views, so that noise drops out. The noise of fits would lower R2, most where the probe
-    set is small; noise that all pairs of a view share would raise it.
-    """
+    """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals. Within a
+    view, the noise of fits would lower R2, and noise that all pairs share would raise it."""
     x = swap_regressors(axes, placed)
     folds, missed = axes.folds(FOLDS), 0.0
     for fold in range(FOLDS):

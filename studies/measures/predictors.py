@@ -122,8 +122,7 @@ def correlation(
 
 
 def student_interval(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
-    """Return interval and p by Student's t on Fisher's scale, because quantiles of few clusters' draws would be too
-    narrow; NaN if draws have no spread."""
+    """Return interval and p by Student's t on Fisher's scale; NaN if draws have no spread."""
     from scipy.stats import t
 
     centre, *others = np.arctanh(np.clip([value, *drawn[np.isfinite(drawn)]], -MOST, MOST))

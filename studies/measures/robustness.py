@@ -49,10 +49,8 @@ def mean_gain(means: Means) -> Values:
 def effective_robustness(models: int) -> Statistic:
     """Return a statistic, effective robustness averaged over some models: the accuracy on what is unseen minus what the
     baseline's fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) -
-    beta(acc1(f)), where beta is linear in log-odds).
-
-    The groups are the models' accuracies on what is seen, then on what is unseen, and then the baseline's, likewise.
-    """
+    beta(acc1(f)), where beta is linear in log-odds). The groups are the models' accuracies on what is seen, then on
+    what is unseen, and then the baseline's, likewise."""
 
     def above(means: Means) -> Values:
         own, base = np.split(means[:, : 2 * models], 2, axis=1), np.split(means[:, 2 * models :], 2, axis=1)

@@ -36,20 +36,17 @@ WITHOUT = "leave it out of --models, or masks out of --parts"
 RANKINGS: Mapping[str, tuple[str, ...]] = {"recognition": ("replace animal", "replace texture"), "binding": ("swap",)}
 SEPARATOR = " | "  # in the names of columns
 ALL, BEST, WORST, RANDOM = "all slots", "best half", "worst half", "random half"
-Kept = tuple[str, str]
-"""The name of a ranking ("" without one), and which slots are kept."""
+Kept = tuple[str, str]  # the name of a ranking ("" without one), and which slots are kept
 # As the paper trains masks. It states neither a batch size nor a start; here all weights start equal.
 EPOCHS, RATE, MOMENTUM, BATCH = 100, 0.02, 0.9, 64
 LEAST_SCALE = 100.0
 BESIDE = "clip-gap"  # the model that SPARO is compared with in table 5, if it is among the models
-SELECTION_SAYS = """Slots chosen after the fact (table 4): accuracy in percent over all tests, by task, all seeds. Each
-slot is ranked by its own accuracy on validation: recognition is replace animal and replace texture, binding is swap.
-Random: the mean over several halves. Average: the mean of the tasks, with equal weights. Minus all slots: over all
-records, so that a task with more records counts more, and the sign may differ from that of the averages' difference."""
-MASKS_SAY = """Masks of image vectors (table 5): accuracy in percent without and with the mask, all seeds. A mask is a
-weight between 0 and 1 for each slot, or for each number, of the image's vector; vectors without slots are cut into as
-many equal parts. It is trained on validation's items of one task, and the epoch that is best there is taken: the paper
-overfits on purpose."""
+SELECTION_SAYS = """Accuracy in percent over all tests, by task, all seeds. Each slot is ranked by its own accuracy on
+validation: recognition is replace animal and replace texture, binding is swap. Random: the mean over several halves.
+Average: of the tasks, with equal weights. Minus all slots: over all records, so that a task with more counts more."""
+MASKS_SAY = """Accuracy in percent without and with the mask, all seeds. A mask is a weight between 0 and 1 for each
+slot, or for each number, of the image's vector; vectors without slots are cut into as many equal parts. It is trained
+on validation's items of one task, and the epoch that is best there is taken: the paper overfits on purpose."""
 
 
 class ItemKey(NamedTuple):
@@ -162,22 +159,15 @@ class Selection(Measure):
 
 
 def selected_rows(validation: EmbeddedItems, tests: EmbeddedItems, random_halves: int, seed: int) -> Iterator[Row]:
-    chosen = selections(validation, tests.products.shape[-1], random_halves, seed)
-    return tests.rows({SEPARATOR.join(kept): tests.values(weights).mean(1) for kept, weights in chosen.items()})
-
-
-def selections(
-    validation: EmbeddedItems, slots: int, random_halves: int, seed: int
-) -> dict[Kept, Float[np.ndarray, "slots halves"]]:
-    """Return the weights of slots for each selection. Of several columns the mean accuracy counts."""
-    draws = generator(seed, "halves of slots")
+    """Yield the rows of `Selection`; of several weights for slots the mean accuracy counts."""
+    slots, draws = tests.products.shape[-1], generator(seed, "halves of slots")
     random = [first_half(draws.permutation(slots)) for _ in range(random_halves)]
-    found = {("", ALL): np.ones((slots, 1)), ("", RANDOM): np.stack(random, 1)}
+    weights = {("", ALL): np.ones((slots, 1)), ("", RANDOM): np.stack(random, 1)}
     for ranking, tasks in RANKINGS.items():
         if validation.of_tasks(tasks).records:
             order = np.argsort(-slot_accuracies(validation, tasks), kind="stable")
-            found[ranking, BEST], found[ranking, WORST] = first_half(order)[:, None], first_half(order[::-1])[:, None]
-    return found
+            weights[ranking, BEST], weights[ranking, WORST] = (first_half(its)[:, None] for its in (order, order[::-1]))
+    return tests.rows({SEPARATOR.join(kept): tests.values(its).mean(1) for kept, its in weights.items()})
 
 
 def slot_accuracies(validation: EmbeddedItems, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
@@ -207,8 +197,7 @@ def selection_deltas(points: pd.DataFrame, base: Kept) -> dict[Any, Any]:
 
 
 def selection_table(points: pd.DataFrame) -> Rows:
-    """Return a table with a row for each selection of slots: its accuracy on each task, their average, and how far its
-    accuracy over all records is above that of all slots."""
+    """Return a table with a row for each selection of slots."""
     tasks, deltas = sorted_tasks(points), selection_deltas(points, ("", ALL))
     means = 100 * points.pivot_table("value", ["ranked", "kept"], "task", sort=False)[tasks]
     rows = [
@@ -293,14 +282,11 @@ class Masks(Measure):
             yield from items.rows(columns)
 
 
-Columns = dict[str, Float[np.ndarray, " _"]]
-
-
 def masked_values(
     validation: EmbeddedItems, tests: EmbeddedItems, slots: int, tasks: Sequence[str], seed: int
-) -> tuple[Columns, Columns]:
+) -> list[dict[str, Float[np.ndarray, " _"]]]:
     """Return values before and after each mask, for validation and tests; masks need items in validation."""
-    found: tuple[Columns, Columns] = ({}, {})
+    found: list[dict[str, Any]] = [{}, {}]
     width = tests.products.shape[-1]
     for shape, parts in {"slots": slots, "numbers": width}.items():
         sides = [items.in_parts(parts) for items in (validation, tests)] if width % parts == 0 else []
