@@ -26,7 +26,14 @@ from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.records import read_record
 from menagerie.envs.core.validation import SOME_PROCESSES, Range
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.storage.folder import SplitFolder
+from menagerie.generators.storage.split_file import split_name
+from menagerie.models.registry import is_own, same_scorer
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.cluster.jobs import Cluster, check_cluster
+from menagerie.studies.frame.measure import read_measured
+from menagerie.studies.runs.executor import run_jobs
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.arm import Arm
@@ -63,10 +70,7 @@ def store_of(run: Path) -> Path:
 def split_file(store: Path, cell: Path, settings: Mapping[str, Any]) -> Path:
     """Find the split file that a cell was trained on: among the files that its run was given, or below `store` if the
     split was made from a recipe. Raise unless it is there."""
-    from menagerie.generators.storage.folder import SplitFolder
-    from menagerie.generators.storage.split_file import split_name
     from menagerie.models.library.cells import find_split_file, read_recipe_scenes
-    from menagerie.models.towers.config import TowerConfig
 
     if "split_file" in settings["data"]:
         return find_split_file(settings["data"]["split_file"], cell).file
@@ -83,7 +87,6 @@ def split_file(store: Path, cell: Path, settings: Mapping[str, Any]) -> Path:
 
 def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, AttentionJob]]":
     """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
-    from menagerie.models.registry import is_own, same_scorer
     from menagerie.studies.measures.attention import Attention, AttentionJob
 
     store = config.store or store_of(config.run)
@@ -104,7 +107,6 @@ def draw_cell(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     to the default tokens. Write the picture to `path`."""
     from matplotlib.figure import Figure
 
-    from menagerie.generators.captions.phrases import phrase
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.studies.report.figures import write_png
 
@@ -130,7 +132,6 @@ def measure_run(config: Config) -> None:
     from menagerie.studies.analysis.tables import print_table
     from menagerie.studies.frame.records import read
     from menagerie.studies.measures.attention import MEASURED, NUMBERS
-    from menagerie.studies.runs.executor import run_jobs
 
     store_of(config.run)  # raises if the folder isn't a run
     check_cluster(config.cluster, config.run)
@@ -153,8 +154,6 @@ def measure_run(config: Config) -> None:
 
 def measured_rows(arm: "Arm", job: "AttentionJob") -> Iterator[dict[str, Any]]:
     """Yield a cell's measurements as rows, each with the cell's place, and draw the cell's picture."""
-    from menagerie.studies.frame.measure import read_measured
-
     rows = read_measured(job.cell, job.measure)
     if not rows:
         print(f"{arm.cell.model} has no attention and is left out", flush=True)

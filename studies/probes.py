@@ -34,7 +34,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.split_file import read_split, split_name
+from menagerie.generators.trained_on import measure_overlap
 from menagerie.models.judges.questions import JudgeOptions
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
@@ -158,7 +161,6 @@ class ProbeModels(ScoringStudy):
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
-        from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import parse_models
 
         return parse_models(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
@@ -229,8 +231,6 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def trained(self) -> "list[ScoredTest]":
         """How much of the probe set the training of each model had. No scene is left out of the bits."""
-        from menagerie.generators.storage.split_file import read_split, split_name
-        from menagerie.generators.trained_on import measure_overlap
         from menagerie.studies.scoring.trained_on import ScoredTest
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))

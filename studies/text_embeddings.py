@@ -26,6 +26,7 @@ from menagerie.envs.core.options import DATA, FIRST, MODEL
 from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import AblationStudy
 from menagerie.studies.frame.arm import Arm
@@ -94,7 +95,6 @@ class TextEmbeddings(AblationStudy):
     @cached_property
     def bits(self) -> "dict[str, Bits]":
         """The measure of each split: bits on which animal has which texture, or on which of two objects is left."""
-        from menagerie.generators.splits.recipe_file import KINDS
         from menagerie.studies.measures.bits import Bits
 
         found = {}

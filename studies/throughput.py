@@ -34,10 +34,15 @@ from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.envs.layouts import MOST
-from menagerie.envs.worlds import load_world
+from menagerie.envs.worlds import load_world, random_in_layout, random_scenes
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.registry import check_scorer, spec_of
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.machine import check_device_here, check_precision, processor, settle_torch
+from menagerie.studies.runs.together import check_joined
 
 if TYPE_CHECKING:
     import torch
@@ -112,8 +117,6 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
 
 def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
     """Return the scenes that all renderers draw."""
-    from menagerie.envs.worlds import random_in_layout, random_scenes
-
     if not config.layout:
         if config.objects != 2:
             raise UserError(f"--objects {config.objects} needs a --layout: apart, rows or overlap")
@@ -125,7 +128,7 @@ def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
 
 
 def measure_rendering(config: Rendering) -> None:
-    """Print images a second and processor time an image of each renderer."""
+    """Print the processor time an image of each renderer, and how many times ours it is."""
     world = load_world(config.world)
     scenes = scenes_to_draw(config, world)
     calls = {name: lambda number, draw=draw: draw(scenes) for name, draw in renderers(config, world).items()}
@@ -134,15 +137,13 @@ def measure_rendering(config: Rendering) -> None:
     what = f"scenes of {config.objects} animals, {config.layout}" if config.layout else "pairs"
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
     rows = {name: (1000 * median(its), ratio(its, spans["menagerie"])) for name, its in spans.items()}
-    print_rows(("ms an image", "over ours"), rows)
+    print_rows(("CPU-ms", "over ours"), rows)
 
 
 def split_times(config: Growth, folder: Path, scenes: int) -> Iterator[tuple[str, float]]:
     """Yield the processor seconds to plan, make, open, compose, train on and audit a split of multi-object scenes."""
     from menagerie.generators.audit.run import audit
-    from menagerie.generators.splits.multi_object import MultiObjectRecipe
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.folder import SplitFolder
     from menagerie.models.training.loop import train_scorer
 
     def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -239,9 +240,7 @@ def ratio(its: list[float], base: list[float]) -> float:
 
 def training_data(config: Peers) -> "SplitDataset":
     """Return the training subset of a split that trains on most pairs of a world, after rendering it."""
-    from menagerie.generators.splits.binding import BindingRecipe
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.folder import SplitFolder
 
     recipe = BindingRecipe(world=config.world, pairs=0.8, views=4, test_views=1, test_scenes=20)
     store = SplitFolder(config.store, load_world(config.world), config.resolution)
@@ -253,7 +252,6 @@ def new_scorer(model: str, config: Peers, data: "SplitDataset", small: bool = Tr
     import torch
 
     from menagerie.models.checkpoint import build_scorer
-    from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
 
     torch.manual_seed(0)
@@ -466,8 +464,6 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], None]]] = {
 
 def main() -> int:
     """Run the measurement that the first argument names."""
-    from menagerie.studies.runs.together import check_joined
-
     check_joined()
     command = running_command()
     name = choose_command(command, docstring(sys.modules[__name__]), tuple(MEASUREMENTS))
