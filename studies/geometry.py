@@ -1,18 +1,16 @@
 """The geometry of embeddings: does it predict which cells bind unseen pairs, and which conditions on an ideal CLIP
 hold?
 
-A measure that depends on no image and no accuracy was chosen beforehand: the binding share of text embeddings, the part
-of the variance between captions that encodes which attribute belongs to which object. Models are trained at many places
-of a binding grid. On cells that weren't used to choose the measure, its rank correlation with accuracy on unseen pairs
-is tested, besides those of three others. Also tested are the conditions of Kang et al. 2025 (Is CLIP ideal?) on a space
-of embeddings: in which share of scenes do they hold, one by one and together, for scorers with one vector and others?
+A measure that depends on no image and no accuracy was chosen beforehand: the binding share of text embeddings. Models
+are trained at many places of a binding grid. On cells that weren't used to choose the measure, its rank correlation
+with accuracy on unseen pairs is tested, besides those of three others. Also tested are the conditions of Kang et al.
+2025 (Is CLIP ideal?): in which share of scenes do they hold, one by one and together?
 
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
     python studies/geometry.py --preset spatial    # captions with relations: the condition on places
 
-Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells.jsonl` and per-record predictions in
-`--out`.
+Ends with `report.html`, `geometry.csv`, `conditions.csv` and `results.csv` in `--out`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -126,6 +124,8 @@ class Geometry(ProbeStudy):
             yield self.at(model, seed, **self.first_place)
 
     def page(self, records: Records) -> Iterator[Part]:
+        from menagerie.studies.measures.geometry import alignment_table
+
         geometry, conditions = map(records.rows_of, (self.geometry, self.conditions))
         if not len(conditions):
             yield Paragraph("Nothing is measured yet.")
@@ -166,14 +166,10 @@ def prediction_parts(records: Records, measured: "pd.DataFrame", world: str, res
     )
     yield Chart("prediction", predictor_chart(frame, names), says=DOTS)
     header = ("measure", "expected", "all runs", "within a setting", "within a setting and model", "p", "outcome")
-    expected, p_text = {1: "higher", -1: "lower"}, {True: "<0.001"}
-    rows = [
-        (
-            *(one.predictor.name, expected[one.predictor.sign], *map(str, one[1:4])),
-            *("–" if np.isnan(one.p) else p_text.get(one.p < 0.001, f"{one.p:.3f}"), one.outcome),
-        )
-        for one in found
-    ]
+    rows = []
+    for (name, *_, sign), *correlations, p, outcome in found:
+        shown = "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+        rows.append((name, "higher" if sign == 1 else "lower", *map(str, correlations), shown, outcome))
     left = len(records.where(test=(its.TEST,)).scores) - len(cells)
     says = f"{CORRELATIONS} {left} runs are left out: the measures were chosen on them, or they have no text embedding."
     yield Rows("correlations", header, rows, says=says)
@@ -183,13 +179,10 @@ def predictor_chart(frame: "pd.DataFrame", names: Sequence[str]) -> Any:
     """Return a chart with a panel for each predictor, and a dot for each cell."""
     import altair as alt
 
-    dots = alt.Chart(frame).mark_circle(size=45)
-    dots = dots.encode(
-        x=alt.X("value:Q", scale=alt.Scale(zero=False), title=None),
-        y=alt.Y("accuracy:Q", scale=alt.Scale(zero=False), title="accuracy on unseen pairs (%)"),
-        color=alt.Color("model:N", sort=None, title=None),
-        tooltip=list(frame),
-    )
+    x = alt.X("value:Q", scale=alt.Scale(zero=False), title=None)
+    y = alt.Y("accuracy:Q", scale=alt.Scale(zero=False), title="accuracy on unseen pairs (%)")
+    colour = alt.Color("model:N", sort=None, title=None)
+    dots = alt.Chart(frame).mark_circle(size=45).encode(x=x, y=y, color=colour, tooltip=list(frame))
     chance = alt.Chart(frame).mark_rule(strokeDash=[2, 3]).encode(y=alt.datum(50))
     panels = alt.layer(chance, dots, data=frame).properties(width=210, height=190)
     return panels.facet(alt.Facet("measure:N", sort=names, title=None), columns=2).resolve_scale(x="independent")
@@ -212,10 +205,9 @@ def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
     names = whole["condition"].where(whole["part"] == EVERY, INDEPENDENT)
     yield table_by_model("conditions-by-model", whole.assign(condition=names), ("condition",))
     refused = held[held["value"].isna()].groupby(["condition", "refused"], sort=False)["model"].unique()
-    if len(refused):
-        yield Facts(
-            {f"{name} is refused for {', '.join(map(title_of, its))}": why for (name, why), its in refused.items()}
-        )
+    facts = {f"{name} is refused for {', '.join(map(title_of, its))}": why for (name, why), its in refused.items()}
+    if facts:
+        yield Facts(facts)
     for by, title in PARTS_BY.items():
         its = at_place(rows, place, by)
         if len(its := its[~its["part"].isin((EVERY, INDEPENDENT))]):
@@ -263,7 +255,7 @@ def model_gap(rows: "pd.DataFrame", model: str, base: str, condition: str) -> "E
     """Return how far a model's share of scenes is above another's, over common seeds; None without any."""
     from menagerie.studies.analysis.estimate import mean_over_seeds
 
-    rows = rows[rows["condition"] == condition]
+    rows = rows[rows["condition"] == condition].dropna(subset="value")
     one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))
     gaps = (one - other).dropna()
     return mean_over_seeds(list(gaps), -1.0)._replace(signed=True) if len(gaps) else None
@@ -287,53 +279,29 @@ def trade_off_chart(cells: "pd.DataFrame") -> Any:
     return alt.layer(*layers).properties(width=320, height=260)
 
 
-def alignment_table(rows: "pd.DataFrame") -> Rows:
-    """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
-    from menagerie.studies.measures.probe_set import table_by_model
-
-    named = rows.assign(measure=[SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)])
-    order = named.dropna(subset="measure").sort_values("measure", key=lambda its: its.map([*SHOWN.values()].index))
-    return table_by_model("alignment", order, ("measure",), 1, 2)
-
-
 CURVE = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0]
 PARTS_BY = {"scores": "Their parts, by scores", "embeddings": "Between images, and between texts: by embeddings"}
-SHOWN = {
-    ("text", "share"): "text: binding share",
-    ("image", "share"): "image: binding share",
-    ("image and text", "gap"): "gap",
-    ("image and text", "cosine"): "cos of what a swap changes",
-    ("image and text", "before"): "swaps right",
-    ("image and text", "after"): "after one matrix",
-    ("edited image", "compositions"): "edit: compositions",
-    ("edited image", "others"): "other compositions",
-    ("edited image", "places"): "textures in places",
-}
-"""The rows of the table of alignment, with their names in it."""
 DOTS = """A dot is a training run. Upwards: accuracy (%) on swaps of unseen pairs; dashed: chance. To the right: a
 measure of the run's embeddings. The first was chosen beforehand, on other runs; it uses texts alone, and no
 accuracy."""
-CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on
-Fisher's scale, of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
-interval; its p is from permutations. Intervals are for further trainings of these models, not for new models. More
-pairs and more hard negatives raise everything together: so ranks are also compared within a setting of the grid. p is
-over all runs; those of the last three measures are corrected for their number (Holm)."""
+CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale,
+of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no interval; its p is from
+permutations. Intervals are for further trainings of these models, not for new models. p is over all runs; those of the
+last three measures are corrected for their number (Holm)."""
 CONDITIONS_SAY = """Percent of scenes in which all parts of a condition (Kang et al. 2025) hold, with 95 % intervals
-over seeds. Chance is the share for scores in random order. All: every condition for which a model's captions have
-words. If independent: the product of their shares. All models are compared at one setting of the grid."""
+over seeds, at one setting of the grid. Chance is the share for scores in random order. All: every condition for which a
+model's captions have words. If independent: the product of their shares."""
 TRADE_OFF = """As inequalities the conditions don't contradict one another: a constructed embedding meets all. But the
 embedding that is best for categorisation is the sum of its concepts, which doesn't bind."""
 CURVE_SAYS = """Margins between embeddings of images, in cosines. To the right: by how much an image is nearer to its
 swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap. A
-dot is a training run of a scorer with one vector. The curve is the constructed embedding, unit vectors of object +
-attribute + weight (object with attribute) + weight (object with place), by its weight."""
+dot is a training run. The curve is the constructed embedding, by its weight of conjunctions."""
 CLAIMS = """The first verdict is a proof by example and needs no records: the least margin of any condition. Paper and
 study differ in models, images and sizes."""
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps that are
-right with a matrix between image and text, fitted on other pairs; this is what LABCLIP could repair. Edits: of the
-scenes whose own caption is preferred, the share in which the swapped one is preferred once the image's embedding is
-moved by the mean embeddings of its compositions, of compositions of other animals, or of textures in places. Chance:
-after a move as far in a random direction."""
+right with a matrix between image and text, fitted on other pairs. Edits: of the scenes whose own caption is preferred,
+the share in which the swapped one is preferred once the image's embedding is moved by the mean embeddings of its
+compositions, of compositions of other animals, or of textures in places. Chance: after a move in a random direction."""
 VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")
 OTHERS = ("labclip", "oc-clip", "filip-phrases", "flair", "dcsm")
 PRESETS = {

@@ -1,6 +1,5 @@
 """Tunes every model alike: equally many trials over the same space, judged on validation alone.
 
-    python studies/tune.py --preset smoke
     python studies/tune.py     # 12 trials a model, an hour or two; with --preset breadth every scorer
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
@@ -11,9 +10,8 @@ values, as far as they are in the space. Its best trials are repeated with furth
 recipe.
 
 Trials are stored in a journal file or a database, which optuna-dashboard can open. Further commands, each with its own
-folder and the same --storage, share the search. Each batch of --at-once trials depends only on earlier results. Each
-model has its own search, so that a folder can be continued with further --models. For another space or objective write
-`class Mine(Tune)` in a file of yours (docs/extending.md).
+folder and the same --storage, share the search. For another space or objective write `class Mine(Tune)` in a file of
+yours (docs/extending.md).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,15 +47,12 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, Any]
 Row = dict[str, Any]
-# Shares of the steps that are the single-object phase.
-PHASES = (0.0, 0.25, 0.5)
+PHASES = (0.0, 0.25, 0.5)  # shares of the steps that are the single-object phase
 PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # further settings of a run that may be searched
-# Prefix of a model's own options, whose names may be those of fields of the recipe.
-OWN = "option "
+OWN = "option "  # prefix of a model's own options, whose names may be those of fields of the recipe
 WHAT_WAS_DONE = """Every model had {0.trials} trials over the same space, on the same split and for the same number of
 steps, each with one seed and judged by {1}. As the best of many trials is partly luck, each model's best ones were
 repeated with {0.seeds} seeds (`repeated`); the best mean is chosen."""
-ON_VALIDATION = "accuracy on validation"
 
 
 class Searched(NamedTuple):
@@ -115,8 +110,7 @@ class Tune(CaptionOptions, SearchStudy):
 
     # A study with another space, or another objective, overrides these two.
     def space(self, model: str) -> "dict[str, BaseDistribution]":
-        """Return the space: fields of the recipe or of the split, `architecture`, and options of the model, whose names
-        begin with "option "."""
+        """Return the space: fields of recipe or split, `architecture`, and the model's options as "option NAME"."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         from menagerie.studies.frame.search import distribution
@@ -141,13 +135,11 @@ class Tune(CaptionOptions, SearchStudy):
     def judge(self) -> str:
         """The name of a user's objective; empty for accuracy on validation."""
         own = type(self).objective
-        if own is Tune.objective:
-            return ""
-        return (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
+        said = (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
+        return "" if own is Tune.objective else said
 
     def first_point(self, model: str) -> Row:
-        """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
-        values."""
+        """Return the first trial of a model: the study's own recipe and options, as far as the space holds them."""
         from menagerie.studies.frame.search import can_have
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
@@ -155,8 +147,7 @@ class Tune(CaptionOptions, SearchStudy):
         return {n: given[n] for n, values in self.space(model).items() if n in given and can_have(values, given[n])}
 
     def search(self, model: str) -> "Search":
-        """Return a model's search: the study's own values, then random points, then TPE; random draws are the same for
-        all models."""
+        """Return a model's search: the study's values, then random points, the same for all models, then TPE."""
         from menagerie.studies.frame.search import Search, draw_by_tpe
 
         return Search(
@@ -181,8 +172,7 @@ class Tune(CaptionOptions, SearchStudy):
         return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
 
     def trial_result(self, known: KnownResults, model: str, trial: "FrozenTrial") -> "TrialResult":
-        """Return the result of a trial: accuracy on validation with one seed; pruned if its scorer is too large or
-        diverged."""
+        """Return a trial's objective with one seed; pruned if its scorer is too large or diverged."""
         from menagerie.studies.frame.search import TrialResult
 
         arm = self.arm_of(model, trial, 0)
@@ -198,8 +188,7 @@ class Tune(CaptionOptions, SearchStudy):
         return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan each model's search, then its best trials with all seeds, because with one seed the best of many trials
-        is partly luck."""
+        """Plan each model's search, then its best trials with all seeds."""
         for model in self.models:
             search = self.search(model)
             found = search.follow(known, self.storage, partial(self.trial_result, known, model))
@@ -232,7 +221,6 @@ class Tune(CaptionOptions, SearchStudy):
         return [self.searched_of(model, records) for model in self.models]
 
     def searched_of(self, model: str, records: Records) -> Searched:
-        """Return the results of a model's search so far."""
         from menagerie.studies.frame.search import running_elsewhere
 
         search = self.search(model)
@@ -251,7 +239,7 @@ class Tune(CaptionOptions, SearchStudy):
         """Yield each model's recipe, its progress over trials, and all trials."""
         from menagerie.studies.frame.search_figures import search_figures
 
-        searched, judge = self.all_searched(records), self.judge or ON_VALIDATION
+        searched, judge = self.all_searched(records), self.judge or "accuracy on validation"
         yield from (Sentence(f"{its.model}: {self.finding(its, records)}.") for its in searched)
         yield Paragraph(WHAT_WAS_DONE.format(self, judge))
         names = {name for its in searched for trial in its.trials for name in trial.params if not name.startswith(OWN)}

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Num
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.frame.measure import Row
+from menagerie.studies.frame.parts import Rows
 from menagerie.studies.measures import probe_set as probed
 from menagerie.studies.measures.probe_set import BOTH, EMBEDDING, IMAGE, MEAN, TEXT, Measured, ProbeAxes, no_number
 from menagerie.studies.measures.probes import one_core, ridge
@@ -313,3 +315,24 @@ def geometry_rows(
     swapped = unit - unit[:, :, axes.swaps]
     edits = measure_edits(images, axes, lambda moved: (moved * swapped).sum(-1))
     yield from probed.label_rows(EDITED, EMBEDDING, MEAN, edits)
+
+
+SHOWN = {
+    (TEXT, "share"): "text: binding share",
+    (IMAGE, "share"): "image: binding share",
+    (BOTH, "gap"): "gap",
+    (BOTH, "cosine"): "cos of what a swap changes",
+    (BOTH, "before"): "swaps right",
+    (BOTH, "after"): "after one matrix",
+    (EDITED, "compositions"): "edit: compositions",
+    (EDITED, "others"): "other compositions",
+    (EDITED, "places"): "textures in places",
+}
+"""The rows of the table of alignment, with their names in it."""
+
+
+def alignment_table(rows: pd.DataFrame) -> Rows:
+    """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
+    named = rows.assign(measure=[SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)])
+    order = named.dropna(subset="measure").sort_values("measure", key=lambda its: its.map([*SHOWN.values()].index))
+    return probed.table_by_model("alignment", order, ("measure",), 1, 2)

@@ -145,9 +145,8 @@ def sorted_tasks(items: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Selection(Measure):
-    """The accuracy of selections of slots: a row for each item of the tests, a column for each selection, such as
-    "recognition | best half". "random half" is the mean over `random_halves` of them. Rankings without items in
-    validation are left out."""
+    """A row for each item of the tests, a column with its value for each selection of slots, such as "recognition |
+    best half". "random half" is the mean over several. Rankings without items in validation are left out."""
 
     slots: int
     random_halves: int
@@ -211,9 +210,9 @@ def selection_table(points: pd.DataFrame) -> Rows:
 def selection_verdicts(points: pd.DataFrame) -> Iterator[Verdict]:
     """Yield the verdict on table 4, that the half of the slots that recognises best beats all, and on two controls."""
     tests = f"all tests: {', '.join(sorted_tasks(points)) if len(points) else DASH}"
+    best = "The half of the slots that recognise best, chosen on validation, is better than all"
     texts = {
-        ("", ALL): "The half of the slots that recognise best, chosen on validation, is better than all (table 4: "
-        "SugarCrepe 76.1 against 73.0); over all tasks",
+        ("", ALL): f"{best} (table 4: SugarCrepe 76.1 against 73.0); over all tasks",
         ("", RANDOM): "... than random halves (our control)",
         ("recognition", WORST): "... than the worst half (our control)",
     }
@@ -263,12 +262,9 @@ def mask_loss(theta: Tensor, alpha: Tensor, products: Tensor, squares: Tensor) -
 @dataclass(frozen=True)
 class Masks(Measure):
     """What masks of a model's vectors change. For each task, two masks are trained on validation's items of that task:
-    one with a weight for each of `slots` parts, and one with a weight for each number.
-
+    one with a weight for each of `slots` equal parts, if vectors can be cut so, and one with a weight for each number.
     Gives a row for each item of the tests, and for each item of validation in `tasks`: its value before and after each
-    mask, in columns such as "slots | swap | after". Vectors without slots are cut into contiguous equal parts; a model
-    whose vectors can't be cut so has no masks of parts.
-    """
+    mask, in columns such as "slots | swap | after"."""
 
     slots: int
     tasks: tuple[str, ...]
