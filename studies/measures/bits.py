@@ -180,8 +180,7 @@ def bit_parts(
 
 
 def stage_sentences(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str] = ()) -> Iterator[str]:
-    """Say how much of the bit each stage of each model holds in the end, at each place, and which embedding holds
-    less."""
+    """Say how much of the bit each stage of each model holds in the end, and which embedding holds less."""
     last = rows[(rows["measure"] == "bits") & rows["step"].isna()]
     for (*place, model), its in last.groupby([*axes, "model"], sort=False):
         means = {STAGES.get(key): value for key, value in mean_bits(its, OF).items()}
@@ -271,8 +270,7 @@ class ProbePiece(Piece):
 
 
 def probe_piece(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:
-    """Return the piece that probes one model on the probe set of a measure. In tables it has the label of `called`, and
-    `seed`."""
+    """Return the piece that probes one model, which tables call as `called`, with `seed`."""
     name = digest({"model": tested.weights, "probed": measure.settings})
     return ProbePiece(tested, "probe set", name, scenes_in(measure.recipe), measure, called.label, seed, **how)
 
@@ -283,8 +281,7 @@ def scenes_in(recipe: ProbeRecipe) -> int:
 
 
 def agreed_setting(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
-    """Return the given setting or, without one, that of the models' training (`found`, by their labels), or `default`.
-    Raises if models were trained with different ones."""
+    """Return the given setting, or that of all models' training (`found`, by their labels), or `default`."""
     values = {value: label for label, value in found.items() if value}
     if given or not values:
         return given or default
@@ -300,8 +297,7 @@ def side_of(model: Model) -> int:
 
 
 def check_model_knows(model: Model, recipe: ProbeRecipe) -> None:
-    """Raise for a model whose training world lacks an animal or a texture of the probe set, or whose vocabulary lacks a
-    word of its captions."""
+    """Raise for a model whose training world or vocabulary lacks something of the probe set."""
     way_out = "give its --world, or only animals and textures that it knows (--probe-animals, --probe-textures)"
     animals, textures = choose_names(recipe, load_world(recipe.world))
     if world := recorded_world(model):

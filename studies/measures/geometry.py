@@ -145,8 +145,7 @@ def composition_fit(
 
 
 def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
-    """Return the regressors of D, 1 for each composition of a scene and -1 for each of its swap; by place if
-    `placed`."""
+    """Return the regressors of D: 1 for each composition of a scene, -1 for each of its swap; or by place."""
     textures = axes.textures[axes.half]
     x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, int(np.prod(axes.kinds))))
     p, h = np.ogrid[: len(axes.animals), : len(textures)]
@@ -211,8 +210,7 @@ def margins_after_matrix(x: Embeddings, d: Embeddings, axes: ProbeAxes) -> Float
 
 
 def fit_matrix(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
-    """Return the matrix I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + MATRIX_PENALTY |A|^2 over A and b >
-    0."""
+    """Return the I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + MATRIX_PENALTY |A|^2 over A and b > 0."""
     width = x.shape[1]
     unit = np.eye(width, dtype=np.float32)
 
@@ -270,8 +268,7 @@ def measure_edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margi
 def exchange(
     means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"] | None
 ) -> Num[np.ndarray, "q d"]:
-    """Return by how much embeddings change when two animals exchange textures, for each pair of textures; in the mean
-    over all animals without `animals`."""
+    """Return how embeddings change when two animals (None: all, on average) exchange each pair of textures."""
     left, right = means.mean(1) if animals is None else means[[0, 1], animals]
     t, u = axes.textures.T
     return left[u] - left[t] + right[t] - right[u]

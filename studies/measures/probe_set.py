@@ -48,8 +48,7 @@ Layers = dict[Place, Float[np.ndarray, "n d"]]
 
 @dataclass(frozen=True)
 class Measured:
-    """The result of a measure: a number, its value without any information on what is measured, and why there is no
-    number."""
+    """The result of a measure: a number, its value if nothing of what is measured is known, why there is no number."""
 
     value: float | None
     chance: float | None
@@ -261,8 +260,7 @@ def unknown_words_reason(texts: Iterable[str], known: Iterable[str]) -> str:
 def seed_means(
     rows: pd.DataFrame, by: Sequence[str], least: float = 0.0, most: float = 1.0
 ) -> dict[tuple[Any, ...], Estimate]:
-    """Return the mean over seeds of the values in rows, for each combination of the columns `by`. Places of a grid are
-    pooled within a seed."""
+    """Return the mean over seeds of the values of each combination of `by`; places are pooled within a seed."""
     each = rows.dropna(subset="value").groupby([*by, "seed"], sort=False)["value"].mean()
     found = each.groupby(level=list(range(len(by))), sort=False)
     return {key if len(by) > 1 else (key,): mean_over_seeds(list(values), least, most) for key, values in found}

@@ -88,8 +88,7 @@ def probe_left(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float
 def left_margins(
     x: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Float[np.ndarray, "v p q"]]:
-    """Return the margins by which probes, one for each animal and each texture, say that the left animal is left, and
-    that the left texture is left."""
+    """Return the margins by which probes, one for each animal and each texture, say that the left ones are left."""
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
     of_animals = side_margins(x, axes.animals, folds)
     return of_animals, side_margins(x.swapaxes(1, 2), axes.textures, folds.T).swapaxes(1, 2)

@@ -35,9 +35,7 @@ Class = tuple[str, str]
 @dataclass(frozen=True)
 class Recognition(Measure):
     """A row for each object and task, whose value is 1 if the object is recognised, less for a tie, else 0. Tasks are
-    `ANIMAL`, one of all animals, and with `textures` also `COMPOSITION`, one of all animals in all textures, and
-    `NAME`.
-    """
+    `ANIMAL`, of all animals, and with `textures` also `COMPOSITION`, of all animals in all textures, and `NAME`."""
 
     textures: bool = True
     """Whether captions of training name textures. If so, no caption named an animal alone, and an animal's score is the

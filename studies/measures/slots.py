@@ -1,7 +1,6 @@
 """What each part of a scorer's vectors adds to the scores of test items (SPARO): how accurate half of the slots are,
 ranked by the accuracy of each alone on validation (section 5.1, table 4), and what masks of image vectors, trained on
-one task, change on others (section 5.2, table 5, appendix 0.C.1). The measures, their tables, and the paper's
-claims."""
+one task, change on others (section 5.2, table 5, appendix 0.C.1). Measures, tables, and the paper's claims."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -252,8 +251,7 @@ def mask_of(theta: Tensor, alpha: Tensor) -> Tensor:
 
 
 def mask_loss(theta: Tensor, alpha: Tensor, products: Tensor, squares: Tensor) -> Tensor:
-    """Return the cross-entropy of s times the masked image's cosines with true and false texts, which are unit
-    vectors."""
+    """Return the cross-entropy of s times the masked image's cosines with true and false texts, unit vectors."""
     mask = mask_of(theta, alpha)
     cosines = products @ mask / (squares @ mask**2).clamp_min(1e-12).sqrt()[:, None]
     return F.cross_entropy(inverse_temperature(alpha) * cosines, torch.zeros(len(products), dtype=torch.int64))
