@@ -10,13 +10,9 @@ First the learning rate (and towers, and batch) is chosen by successive halving:
 after each budget of steps the half that is better on validation continues. The last one is trained with all seeds and
 rising budgets, until validation stops rising (at chance it continues, because it may not have begun to rise).
 
-The rate is constant and then decays (warmup-stable-decay): a longer run continues from where a shorter one began to
-decay. So budgets up to n steps, each twice the one before, cost 1.2 n steps; cosine schedules, which need a run of
-their own for every budget, would cost 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as good as
-cosines of their length (Hägele et al. 2024; Hu et al. 2024). Each point is a finished model.
-
-Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it
-skips what is finished.
+The rate is constant and then decays (warmup-stable-decay; Hägele et al. 2024, Hu et al. 2024): a longer run continues
+from where a shorter one began to decay. Each point is a finished model. Ends with `report.html`, `results.csv`,
+`compute.csv` and per-record predictions in `--out`. Run again, it skips what is finished.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -26,8 +22,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
-from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Range, Several
+from menagerie.envs.core.options import FIRST, MODEL, TRAINING, WHAT
+from menagerie.envs.core.validation import RATE, RUNS, SHARE, STEPS, Range, Several
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import HardestCells
@@ -44,6 +40,9 @@ from menagerie.studies.runs.command_line import only_models, scorer_options
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
+
+
+RATES = (2e-4, 6e-4, 1.8e-3, 5.4e-3)  # CLIP's best trial of `tune` stood at 7e-4
 
 
 class Setup(NamedTuple):
@@ -66,30 +65,21 @@ class Compute(HardestCells):
 
     models: tuple[str, ...] = ("clip", "negclip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
-    splits: Annotated[tuple[str, ...], DATA, FIRST, Several(least=1)] = ("binding", "spatial")
-    """Grids whose hardest cell is trained: binding, spatial. A recipe of yours takes their place."""
-    cell: Annotated[str, DATA, FIRST] = "breadth"
-    """Preset of binding_grid.py and spatial_grid.py whose hardest cell is trained: its world, resolution and pairs."""
+    cell: str = "breadth"
     budgets: Annotated[Axis[int], STEPS] = (500, 1000, 2000, 4000, 6000)
     """Numbers of optimiser steps, rising; each ends with a finished model."""
     patience: Annotated[int, WHAT, FIRST, GROWS, RUNS] = 2
-    """Number of budgets in a row without a rise of validation (the mean over seeds) after which a model that is above
-    chance stops."""
+    """Budgets in a row without a rise of validation (the mean over seeds) after which a model above chance stops."""
     rise: Annotated[float, WHAT, Range(0.0, 1.0)] = 0.005
     """Smallest rise that counts, as a share: 0.005 is half a point."""
     bar: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.95
     """Accuracy on the unseen test from which on a model counts as binding."""
-    seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 3
+    seeds: int = 3
     """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
     architectures: Annotated[tuple[str, ...], MODEL, FIRST, Several(least=1)] = ("mini",)
     """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
-    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, GROWS, RATE, Several(least=1)] = (
-        2e-4,
-        6e-4,
-        1.8e-3,
-        5.4e-3,
-    )
-    """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
+    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, GROWS, RATE, Several(least=1)] = RATES
+    """Peak learning rates to choose from."""
     batches: Annotated[tuple[int, ...], TRAINING, FIRST, Range(2, 10**6), Several(least=1)] = (64,)
     """Numbers of images per step to choose from."""
     warmup: Annotated[int, TRAINING, Range(0, STEPS.high)] = 100
@@ -121,27 +111,30 @@ class Compute(HardestCells):
         return course.arms
 
     def course(self, known: KnownResults, split: str, model: Any) -> Course:
-        """Return the runs of a model on a split so far, and the chosen setup: by successive halving with the first
-        seed. Then that setup is trained with rising budgets and all seeds."""
-        choosing = successive_halving(
-            known, self.setups, self.budgets, lambda setup, steps: self.run(split, model, setup, 0, steps)
-        )
+        """Return the runs of a model on a split so far, and the setup chosen by successive halving with the first seed,
+        which then is trained with rising budgets and all seeds."""
+
+        def first_seed(setup: Setup, steps: int) -> Arm:
+            return self.run(split, model, setup, 0, steps)
+
+        choosing = successive_halving(known, self.setups, self.budgets, first_seed)
         if choosing.waiting:
             return choosing
-        best, seeds = choosing.chosen, range(self.seeds)
-        rising = raise_until_flat(
-            known,
-            self.budgets,
-            lambda steps: [self.run(split, model, best, seed, steps) for seed in seeds],
-            self.patience,
-            self.rise,
-        )
-        arms = {arm.id: arm for arm in (*choosing.arms, *rising.arms)}.values()
-        return rising._replace(chosen=best, arms=sorted(arms, key=self.rank))
 
+        def all_seeds(steps: int) -> list[Arm]:
+            return [self.run(split, model, choosing.chosen, seed, steps) for seed in range(self.seeds)]
+
+        rising = raise_until_flat(known, self.budgets, all_seeds, self.patience, self.rise)
+        arms = {arm.id: arm for arm in (*choosing.arms, *rising.arms)}.values()
+        return rising._replace(chosen=choosing.chosen, arms=sorted(arms, key=self.rank))
+
+    @cache  # noqa: B019, a command has one study
     def run(self, split: str, model: Any, setup: Setup, seed: int, steps: int) -> Arm:
         """Return the run of a model with a setup and a budget."""
-        return budget_arm(self, split, model, setup, seed, steps)
+        grid = hardest_grid(self, split)
+        varied = replace(grid, architecture=setup.architecture, recipe=self.recipe_of(setup, steps))
+        labels = {"split": split, **setup._asdict(), "steps": steps}
+        return varied.at(model, seed, **grid.places[0])._replace(labels=labels)
 
     def alike(self, arm: Arm) -> Hashable:
         """Return a key that is the same for runs whose steps cost the same."""
@@ -161,8 +154,7 @@ class Compute(HardestCells):
         return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
 
     def check(self) -> None:
-        """Raise for values out of range, for budgets that aren't in rising order, and for splits without pairs for
-        validation or tests."""
+        """Raise for values out of range, budgets out of order, and splits without pairs for validation or tests."""
         if 0 in self.learning_rates:
             raise UserError(f"--learning-rates needs values above 0, got {self.learning_rates}")
         first = self.budgets[0]
@@ -277,14 +269,6 @@ def hardest_grid(study: Compute, split: str) -> Grid:
 def split_of(study: Compute, split: str, seed: int) -> SplitRecipe:
     grid = hardest_grid(study, split)
     return grid.split_of(seed, **grid.places[0])
-
-
-@cache
-def budget_arm(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
-    grid = hardest_grid(study, split)
-    varied = replace(grid, architecture=setup.architecture, recipe=study.recipe_of(setup, steps))
-    labels = {"split": split, **setup._asdict(), "steps": steps}
-    return varied.at(model, seed, **grid.places[0])._replace(labels=labels)
 
 
 FLOPS = "operations of training (TFLOP)"

@@ -1,18 +1,16 @@
 """The geometry of embeddings: does it predict which cells bind unseen pairs, and which conditions on an ideal CLIP
 hold?
 
-A measure that depends on no image and no accuracy was chosen beforehand: the binding share of text embeddings, the part
-of the variance between captions that encodes which attribute belongs to which object. Models are trained at many places
-of a binding grid. On cells that weren't used to choose the measure, its rank correlation with accuracy on unseen pairs
-is tested, besides those of three others. Also tested are the conditions of Kang et al. 2025 (Is CLIP ideal?) on a space
-of embeddings: in which share of scenes do they hold, one by one and together, for scorers with one vector and others?
+A measure that depends on no image and no accuracy was chosen beforehand: the binding share of text embeddings. Models
+are trained at many places of a binding grid. On cells that weren't used to choose the measure, its rank correlation
+with accuracy on unseen pairs is tested, besides those of three others. Also tested are the conditions of Kang et al.
+2025 (Is CLIP ideal?): in which share of scenes do they hold, one by one and together?
 
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
     python studies/geometry.py --preset spatial    # captions with relations: the condition on places
 
-Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells.jsonl` and per-record predictions in
-`--out`.
+Ends with `report.html`, `geometry.csv`, `conditions.csv` and `results.csv` in `--out`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +23,7 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, WHAT
 from menagerie.envs.core.validation import SHARE, Several
+from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import template_of
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
@@ -74,15 +73,13 @@ class Geometry(ProbeStudy):
 
     def check(self) -> None:
         """Raise for a probe set with too few animals or textures, and for `negated` if captions can't have negation."""
-        from menagerie.envs.worlds import load_world
-
         super().check()
         if len(found := choose_names(self.probe_set, load_world(self.world))[0]) < FEWEST:
             raise UserError(
                 f"a probe set needs {FEWEST} animals, because conditions compare two animals with two absent ones; it "
                 f"has {len(found)}: {', '.join(found)}"
             )
-        if self.negated and not self.negates:
+        if self.negated and not any(item.name == "negated" for item in fields(self.recipe_given)):
             raise UserError(f"--negated: captions of {self.kind} splits have no negation; leave it out")
 
     @property
@@ -110,10 +107,6 @@ class Geometry(ProbeStudy):
         return self.geometry, self.conditions
 
     @property
-    def negates(self) -> bool:
-        return any(item.name == "negated" for item in fields(self.recipe_given))
-
-    @property
     def first_place(self) -> dict[str, Any]:
         """The place at which all scorers are compared: the first one of the grid, with negation if there is any."""
         place = {"pairs": self.pairs[0], "hard_negatives": self.hard_negatives[0]}
@@ -124,17 +117,14 @@ class Geometry(ProbeStudy):
         negation or, without negation, the models in `once`."""
         plain = {"negated": 0.0} if self.negated else {}
         everywhere = [model for model in self.models if model not in self.once]
-        for seed in range(self.seeds):
-            for pairs, hard in product(self.pairs, self.hard_negatives):
-                for model in everywhere:
-                    yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
-        for seed in range(self.seeds):
-            for model in self.models if self.negated else self.once:
-                if model in self.models:
-                    yield self.at(model, seed, **self.first_place)
+        for seed, pairs, hard, model in product(range(self.seeds), self.pairs, self.hard_negatives, everywhere):
+            yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
+        first = self.models if self.negated else [model for model in self.once if model in self.models]
+        for seed, model in product(range(self.seeds), first):
+            yield self.at(model, seed, **self.first_place)
 
     def page(self, records: Records) -> Iterator[Part]:
-        from menagerie.studies.analysis.words import one_line
+        from menagerie.studies.measures.geometry import alignment_table
 
         geometry, conditions = map(records.rows_of, (self.geometry, self.conditions))
         if not len(conditions):
@@ -143,20 +133,20 @@ class Geometry(ProbeStudy):
         yield from prediction_parts(records, geometry, self.world, self.resolution)
         yield from condition_parts(conditions, self.first_place)
         yield from trade_off_parts(conditions, self.first_place)
-        yield Heading("Alignment and edits", one_line(EDITS))
+        yield Heading("Alignment and edits", EDITS)
         yield alignment_table(geometry)
 
     def export(self, records: Records) -> None:
         """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""
-        from menagerie.studies.measures.tables import write_rows
+        from menagerie.studies.analysis.tables import to_csv
 
         for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
-            write_rows(records.out / f"{name}.csv", records.rows_of(measure))
+            if len(rows := records.rows_of(measure)):
+                to_csv(records.out / f"{name}.csv", rows)
 
 
 def prediction_parts(records: Records, measured: "pd.DataFrame", world: str, resolution: int) -> Iterator[Part]:
     """Yield a figure and a table on how well the predictors do, on cells on which they weren't chosen."""
-    from menagerie.studies.analysis.words import one_line
     from menagerie.studies.measures import predictors as its
 
     every = its.cells_with_predictors(records, measured)
@@ -169,36 +159,30 @@ def prediction_parts(records: Records, measured: "pd.DataFrame", world: str, res
         f"Does the {its.NAMED.name} predict accuracy on unseen pairs? Its rank correlation with that, over "
         f"{len(cells)} training runs on which it wasn't chosen, is {found[0].over_all}: {found[0].outcome}."
     )
-    frame = cells.assign(model=cells["model"].map(title_of), accuracy=100 * cells[its.ACCURACY])
     names = [one.predictor.name for one in found]
-    yield Chart("prediction", predictor_chart(frame.drop(columns=its.ACCURACY), names), says=one_line(DOTS))
+    frame = cells.assign(model=cells["model"].map(title_of), accuracy=100 * cells[its.ACCURACY])
+    frame = frame.drop(columns=its.ACCURACY).melt(
+        [n for n in frame if n not in (*names, its.ACCURACY)], names, "measure"
+    )
+    yield Chart("prediction", predictor_chart(frame, names), says=DOTS)
     header = ("measure", "expected", "all runs", "within a setting", "within a setting and model", "p", "outcome")
-    expected = {1: "higher", -1: "lower"}
-    rows = [
-        (one.predictor.name, expected[one.predictor.sign], *map(str, one[1:4]), p_text(one.p), one.outcome)
-        for one in found
-    ]
+    rows = []
+    for (name, *_, sign), *correlations, p, outcome in found:
+        shown = "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+        rows.append((name, "higher" if sign == 1 else "lower", *map(str, correlations), shown, outcome))
     left = len(records.where(test=(its.TEST,)).scores) - len(cells)
     says = f"{CORRELATIONS} {left} runs are left out: the measures were chosen on them, or they have no text embedding."
-    yield Rows("correlations", header, rows, says=one_line(says))
+    yield Rows("correlations", header, rows, says=says)
 
 
-def p_text(p: float) -> str:
-    return "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def predictor_chart(cells: "pd.DataFrame", names: Sequence[str]) -> Any:
+def predictor_chart(frame: "pd.DataFrame", names: Sequence[str]) -> Any:
     """Return a chart with a panel for each predictor, and a dot for each cell."""
     import altair as alt
 
-    frame = cells.melt([name for name in cells if name not in names], names, "measure")
-    dots = alt.Chart(frame).mark_circle(size=45)
-    dots = dots.encode(
-        x=alt.X("value:Q", scale=alt.Scale(zero=False), title=None),
-        y=alt.Y("accuracy:Q", scale=alt.Scale(zero=False), title="accuracy on unseen pairs (%)"),
-        color=alt.Color("model:N", sort=None, title=None),
-        tooltip=list(frame),
-    )
+    x = alt.X("value:Q", scale=alt.Scale(zero=False), title=None)
+    y = alt.Y("accuracy:Q", scale=alt.Scale(zero=False), title="accuracy on unseen pairs (%)")
+    colour = alt.Color("model:N", sort=None, title=None)
+    dots = alt.Chart(frame).mark_circle(size=45).encode(x=x, y=y, color=colour, tooltip=list(frame))
     chance = alt.Chart(frame).mark_rule(strokeDash=[2, 3]).encode(y=alt.datum(50))
     panels = alt.layer(chance, dots, data=frame).properties(width=210, height=190)
     return panels.facet(alt.Facet("measure:N", sort=names, title=None), columns=2).resolve_scale(x="independent")
@@ -206,28 +190,24 @@ def predictor_chart(cells: "pd.DataFrame", names: Sequence[str]) -> Any:
 
 def at_place(rows: "pd.DataFrame", place: Mapping[str, Any], by: str = "scores") -> "pd.DataFrame":
     """Return the shares of scenes in which conditions hold, at one place of the grid."""
-    kept = (rows["measure"] == "holds") & (rows["by"] == by)
-    for name, value in place.items():
-        kept &= rows[name] == value
-    return rows[kept]
+    chosen = {"measure": "holds", "by": by, **place}
+    return rows[(rows[list(chosen)] == list(chosen.values())).all(axis=1)]
 
 
 def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
     """Yield tables of how often models meet each condition, at the place where all are compared."""
-    from menagerie.studies.analysis.words import one_line
     from menagerie.studies.measures.conditions import EVERY, INDEPENDENT
-    from menagerie.studies.measures.tables import table_by_model
+    from menagerie.studies.measures.probe_set import table_by_model
 
-    yield Heading("The conditions", one_line(CONDITIONS_SAY))
+    yield Heading("The conditions", CONDITIONS_SAY)
     held = at_place(rows, place)
     whole = held[held["part"].isin((EVERY, INDEPENDENT))]
     names = whole["condition"].where(whole["part"] == EVERY, INDEPENDENT)
     yield table_by_model("conditions-by-model", whole.assign(condition=names), ("condition",))
     refused = held[held["value"].isna()].groupby(["condition", "refused"], sort=False)["model"].unique()
-    if len(refused):
-        yield Facts(
-            {f"{name} is refused for {', '.join(map(title_of, its))}": why for (name, why), its in refused.items()}
-        )
+    facts = {f"{name} is refused for {', '.join(map(title_of, its))}": why for (name, why), its in refused.items()}
+    if facts:
+        yield Facts(facts)
     for by, title in PARTS_BY.items():
         its = at_place(rows, place, by)
         if len(its := its[~its["part"].isin((EVERY, INDEPENDENT))]):
@@ -236,30 +216,28 @@ def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
 
 def trade_off_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
     """Yield whether models that categorise better bind worse: a figure, and the table of the paper's claims."""
-    from menagerie.studies.analysis.words import one_line
-    from menagerie.studies.measures.conditions import CONDITIONS, EVERY, OTHER_ATTRIBUTES, OTHER_VIEW
+    from menagerie.studies.measures import conditions as its
     from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
-    from menagerie.studies.measures.ranks import correlation, correlation_outcome
+    from menagerie.studies.measures.predictors import correlation, correlation_outcome
 
-    yield Heading("Does binding cost categorisation?", one_line(TRADE_OFF))
-    cells = by_cell(rows, "embeddings", "margin", (OTHER_ATTRIBUTES, OTHER_VIEW))
-    yield Chart(
-        "trade-off", trade_off_chart(cells.assign(model=cells["model"].map(title_of))), says=one_line(CURVE_SAYS)
-    )
-    whole, held = by_cell(rows, "scores", "holds", (EVERY,)), at_place(rows, place)
+    yield Heading("Does binding cost categorisation?", TRADE_OFF)
+    cells = by_cell(rows, "embeddings", "margin", (its.OTHER_ATTRIBUTES, its.OTHER_VIEW))
+    chart = trade_off_chart(cells.assign(model=cells["model"].map(title_of)))
+    yield Chart("trade-off", chart, says=CURVE_SAYS)
+    whole, held = by_cell(rows, "scores", "holds", (its.EVERY,)), at_place(rows, place)
     runs = list(zip(whole["model"], whole["seed"], strict=True))  # a model's cells of a seed are drawn together
-    traded = correlation(whole[CONDITIONS[0]].to_numpy(float), whole[CONDITIONS[1]].to_numpy(float), runs)
+    traded = correlation(*(whole[name].to_numpy(float) for name in its.CONDITIONS[:2]), runs)
     least = min(least_margins(IdealEmbedding(1.0)).values())
     ideal = "No space of embeddings with cosines as scores meets all conditions at once"
     lines = [(ideal, "constructed embedding, weight 1: least margin", f"{least:+.2f}, exact", "contradicted")]
-    outcome = correlation_outcome(traded, -1, traded.p)
     worse = "What is best for categorisation can't bind: models that categorise better bind worse"
+    outcome = correlation_outcome(traded, -1, traded.p)
     lines.append((worse, "all runs: rank correlation", str(traded), outcome))
-    for name in CONDITIONS[1:]:
-        if gap := model_gap(held[held["part"] == EVERY], "dcsm", "clip", name):
+    for name in its.CONDITIONS[1:]:
+        if gap := model_gap(held[held["part"] == its.EVERY], "dcsm", "clip", name):
             claim = "Similarity maps of all patches and words (DCSM) meet the condition more often than CLIP does"
             lines.append((claim, f"DCSM − CLIP, {name}: points", str(gap), judge_difference(gap, 1)))
-    yield Rows("claims", ("claim", "difference", "measured", "decided"), lines, says=one_line(CLAIMS))
+    yield Rows("claims", ("claim", "difference", "measured", "decided"), lines, says=CLAIMS)
 
 
 def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...]) -> "pd.DataFrame":
@@ -267,10 +245,9 @@ def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...])
     from menagerie.studies.measures.conditions import CONDITIONS
 
     both = list(CONDITIONS[:2])
-    rows = rows[(rows["measure"] == measure) & (rows["by"] == by) & rows["condition"].isin(both)]
     labels = [name for name in ("model", "seed", "pairs", "hard_negatives", "negated") if name in rows]
-    chosen = rows[rows["part"].isin(parts)].dropna(subset="value")
-    wide = chosen.pivot_table("value", labels, "condition", sort=False).reset_index()
+    chosen = rows[(rows["measure"] == measure) & (rows["by"] == by) & rows["part"].isin(parts)].dropna(subset="value")
+    wide = chosen[chosen["condition"].isin(both)].pivot_table("value", labels, "condition", sort=False).reset_index()
     return wide.rename_axis(columns=None).reindex(columns=[*labels, *both])
 
 
@@ -295,68 +272,36 @@ def trade_off_chart(cells: "pd.DataFrame") -> Any:
     points = [(weight, *pair_margins(IdealEmbedding(weight))) for weight in CURVE]
     ideal = pd.DataFrame(points, columns=["weight", CATEGORISATION, BINDING]).assign(model="constructed")
     frame = pd.concat([ideal, cells], ignore_index=True)
-    base = alt.Chart(frame).encode(x=f"{CATEGORISATION}:Q", y=f"{BINDING}:Q")
-    curve = base.transform_filter("datum.model == 'constructed'")
+    base = alt.Chart(frame).encode(x=f"{CATEGORISATION}:Q", y=f"{BINDING}:Q", tooltip=list(frame))
+    curve = base.transform_filter("datum.model == 'constructed'").mark_line(color="#666", point=True)
     dots = base.transform_filter("datum.model != 'constructed'").mark_circle(size=45)
-    marked = curve.transform_filter(alt.FieldOneOfPredicate("weight", [0.0, 0.3, 0.5, 1.0, 2.0]))
-    return alt.layer(
-        curve.mark_line(color="#666").encode(order="weight:Q"),
-        marked.mark_text(align="left", dx=4, fontSize=9).encode(text="weight:Q"),
-        dots.encode(color=alt.Color("model:N", title=None), tooltip=list(frame)),
-    ).properties(width=320, height=260)
+    layers = curve.encode(order="weight:Q"), dots.encode(color=alt.Color("model:N", title=None))
+    return alt.layer(*layers).properties(width=320, height=260)
 
 
-def alignment_table(rows: "pd.DataFrame") -> Rows:
-    """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
-    from menagerie.studies.measures.tables import table_by_model
-
-    named = rows.assign(measure=[SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)])
-    order = named.dropna(subset="measure").sort_values("measure", key=lambda its: its.map([*SHOWN.values()].index))
-    return table_by_model("alignment", order, ("measure",), 1, 2)
-
-
-CURVE = [round(0.05 * k, 2) for k in range(61)]
+CURVE = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0]
 PARTS_BY = {"scores": "Their parts, by scores", "embeddings": "Between images, and between texts: by embeddings"}
-SHOWN = {
-    ("text", "share"): "text: binding share",
-    ("image", "share"): "image: binding share",
-    ("image and text", "gap"): "gap",
-    ("image and text", "cosine"): "cos of what a swap changes",
-    ("image and text", "before"): "swaps right",
-    ("image and text", "after"): "after one matrix",
-    ("edited image", "compositions"): "edit: compositions",
-    ("edited image", "others"): "other compositions",
-    ("edited image", "places"): "textures in places",
-}
-"""The rows of the table of alignment, with their names in it."""
 DOTS = """A dot is a training run. Upwards: accuracy (%) on swaps of unseen pairs; dashed: chance. To the right: a
-measure of the run's embeddings, on scenes in views that no training used. The first measure was chosen beforehand, on
-other runs; it uses texts alone, and no accuracy."""
-CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale.
-Their spread is that of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
-spread and so no interval; its p is from permutations of these runs. Models with the same seed share their splits, so
-intervals are for further trainings of these models, not for new models. More pairs and more hard negatives raise
-everything together. So ranks are also compared within a setting of the grid, and within a setting and a model, and then
-pooled. p is over all runs; those of the last three measures are corrected for their number (Holm)."""
-CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, with 95 % intervals over seeds. Chance is
-the share for scores in random order. The conditions are those of Kang et al. 2025 for images of two objects, with
-captions worded as in training. All: every condition for which a model's captions have words holds. If independent: the
-product of their shares. All models are compared at one setting of the grid."""
+measure of the run's embeddings. The first was chosen beforehand, on other runs; it uses texts alone, and no
+accuracy."""
+CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale,
+of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no interval; its p is from
+permutations. Intervals are for further trainings of these models, not for new models. p is over all runs; those of the
+last three measures are corrected for their number (Holm)."""
+CONDITIONS_SAY = """Percent of scenes in which all parts of a condition (Kang et al. 2025) hold, with 95 % intervals
+over seeds, at one setting of the grid. Chance is the share for scores in random order. All: every condition for which a
+model's captions have words. If independent: the product of their shares."""
 TRADE_OFF = """As inequalities the conditions don't contradict one another: a constructed embedding meets all. But the
 embedding that is best for categorisation is the sum of its concepts, which doesn't bind."""
 CURVE_SAYS = """Margins between embeddings of images, in cosines. To the right: by how much an image is nearer to its
 swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap. A
-dot is a training run of a scorer with one vector, averaged over scenes. The curve is the constructed embedding, unit
-vectors of object + attribute + weight (object with attribute) + weight (object with place); the number at a point is
-its weight of conjunctions."""
-CLAIMS = """The first verdict is a proof by example and needs no records: the least margin of any condition over all
-scenes of 6 objects and 4 attributes. Paper and study differ in models, images and sizes. Our models are trained from
-scratch for a fixed number of steps, which may end before curves are flat."""
+dot is a training run. The curve is the constructed embedding, by its weight of conjunctions."""
+CLAIMS = """The first verdict is a proof by example and needs no records: the least margin of any condition. Paper and
+study differ in models, images and sizes."""
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps that are
-right with a matrix between image and text, fitted on other pairs; this is what LABCLIP could repair. Edits: of the
-scenes whose own caption is preferred, the share in which the swapped one is preferred once the image's embedding is
-moved by the mean embeddings of its compositions, of compositions of other animals, or of textures in places. Chance:
-after a move as far in a random direction."""
+right with a matrix between image and text, fitted on other pairs. Edits: of the scenes whose own caption is preferred,
+the share in which the swapped one is preferred once the image's embedding is moved by the mean embeddings of its
+compositions, of compositions of other animals, or of textures in places. Chance: after a move in a random direction."""
 VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")
 OTHERS = ("labclip", "oc-clip", "filip-phrases", "flair", "dcsm")
 PRESETS = {

@@ -13,13 +13,9 @@ The eight combinations of three factors, each on the same towers (CLIP's own) wi
     python studies/loss_or_architecture.py --learning-rates 5e-4 1e-3 2e-3 # each combination's best on validation
 
 Contrastive and late is `filip` (pooled: CLIP), contrastive and early `fusion`, generative `captioner`. Contrastive
-combinations have equally many negatives (--negatives). Training is that of `compute`: successive halving of learning
-rates, then rising budgets until validation stops rising, so that slow learners get more steps. Equal budgets have
-equally many images; --equal-operations adds runs with as many operations as CLIP's. A generative combination is also
-scored with the prior of texts subtracted (--alphas), without training.
-
-Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
-what is finished.
+combinations have equally many negatives (--negatives). Training is that of `compute`. Equal budgets have equally many
+images; --equal-operations adds runs with as many operations as CLIP's. A generative combination is also scored with the
+prior of texts subtracted (--alphas), without training.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,17 +30,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.models.registry import spec_of
-from menagerie.studies.compute import (
-    BY_COST,
-    FLOPS,
-    Compute,
-    Finished,
-    Key,
-    Setup,
-    every_cost,
-    hardest_grid,
-    runs_of,
-)
+from menagerie.studies.compute import BY_COST, FLOPS, Compute, Finished, Key, Setup, every_cost, hardest_grid, runs_of
 from menagerie.studies.frame.adaptive import Course
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
@@ -57,11 +43,7 @@ from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.machine import check_device_here
 
-LEVELS: dict[str, tuple[str, str]] = {
-    "loss": ("contrastive", "generative"),
-    "fusion": ("late", "early"),
-    "tokens": ("pooled", "patches"),
-}
+LEVELS = {"loss": ("contrastive", "generative"), "fusion": ("late", "early"), "tokens": ("pooled", "patches")}
 ALL = tuple("-".join(levels) for levels in product(*LEVELS.values()))
 
 
@@ -114,11 +96,11 @@ class LossOrArchitecture(Compute):
 
     def idle_options(self, preset: AnyStudy) -> Iterator[str]:
         for kind in self.subjects:
-            spec = spec_of(kind.model)
             mine, its = (study.scorers.of(kind.model) for study in (self, preset))
             for name in kind.options(min(self.batches), 0.0):
                 if mine.get(name) != its.get(name):
-                    yield f"--{spec.name}.{name.replace('_', '-')} is set by --combinations, --negatives and --alphas"
+                    option = f"--{spec_of(kind.model).name}.{name.replace('_', '-')}"
+                    yield f"{option} is set by --combinations, --negatives and --alphas"
 
     def check(self) -> None:
         super().check()
@@ -142,22 +124,39 @@ class LossOrArchitecture(Compute):
             yield arm
             if arm.labels["loss"] == "generative" and known.over(arm) and not known.has_diverged(arm):
                 at = arm.labels["split"], kind_of(arm), self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
-                yield from (combination_arm(self, *at, alpha) for alpha in self.alphas if alpha)
+                yield from (self.run(*at, alpha) for alpha in self.alphas if alpha)
 
     def planned(self, split: str, model: Kind, course: Course) -> list[Arm]:
         """Return the runs of a combination on a split: those of its course, and those in which it has as many
         operations as CLIP in `equal_operations` steps."""
         budgets = self.equal_operations if course.chosen else ()
-        steps = [its for each in budgets if (its := steps_for(self, split, model, course.chosen, each))]
+        steps = [its for each in budgets if (its := self.steps_for(split, model, course.chosen, each))]
         equal = [self.run(split, model, course.chosen, seed, each) for each in steps for seed in range(self.seeds)]
         return list({arm.id: arm for arm in (*course.arms, *equal)}.values())
 
-    def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int) -> Arm:
-        return combination_arm(self, split, model, setup, seed, steps)
+    @cache  # noqa: B019, a command has one study
+    def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int, alpha: float = 0.0) -> Arm:
+        grid = hardest_grid(self, split)
+        device = self.fused_device if model.model == "fusion" and self.fused_device else self.device
+        towers = {"architecture": setup.architecture, "recipe": self.recipe_of(setup, steps), "device": device}
+        place = grid.places[0] | model.options(setup.batch, alpha)
+        labels = {"split": split, **model._asdict(), "alpha": alpha, **setup._asdict(), "steps": steps}
+        return replace(grid, **towers).at(model.model, seed, **place)._replace(labels=labels)
+
+    @cache  # noqa: B019, a command has one study
+    def steps_for(self, split: str, kind: Kind, setup: Setup, budget: int) -> int | None:
+        """Return how many steps of a combination have as many operations as `budget` steps of CLIP; None if these are
+        too few."""
+        clip = Kind("contrastive", "late", "pooled", min(setup.batch - 1, max(self.negatives)))
+        own, its = (step_flops(self.run(split, each, setup, 0, budget).cell) for each in (kind, clip))
+        first = self.singles_steps
+        steps = first + round((first * (its[0] - own[0]) + (budget - first) * its[1]) / own[1])
+        enough = steps - round(self.decay * steps) > max(first, self.warmup)
+        return steps if enough else None
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         # Of the first seed, because counting takes seconds.
-        first = combination_arm(self, arm.labels["split"], kind_of(arm), self.setup_of(arm), 0, arm.labels["steps"])
+        first = self.run(arm.labels["split"], kind_of(arm), self.setup_of(arm), 0, arm.labels["steps"])
         return super().measures(arm._replace(cell=first.cell), records)
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
@@ -257,7 +256,7 @@ class LossOrArchitecture(Compute):
             if twins and None not in pairs:
                 yield f"{PRIOR}, alpha {alpha:g}", [arm for arm in pairs if arm]
         for budget in self.equal_operations:
-            steps = {key: steps_for(self, *key, courses[key].chosen, budget) for key in whole}
+            steps = {key: self.steps_for(*key, courses[key].chosen, budget) for key in whole}
             dear = [arm for key, budgets in whole.items() for arm in budgets.get(steps[key] or 0, ())]
             yield f"{OPERATIONS} {budget} steps of CLIP", dear
         if any(len(budgets) > 1 for budgets in whole.values()):
@@ -267,35 +266,6 @@ class LossOrArchitecture(Compute):
 
 def kind_of(arm: Arm) -> Kind:
     return Kind(*(arm.labels[name] for name in Kind._fields))
-
-
-@cache
-def combination_arm(
-    study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, seed: int, steps: int, alpha: float = 0.0
-) -> Arm:
-    grid = hardest_grid(study, split)
-    fused = kind.model == "fusion" and study.fused_device
-    varied = replace(
-        grid,
-        architecture=setup.architecture,
-        recipe=study.recipe_of(setup, steps),
-        device=study.fused_device if fused else study.device,
-    )
-    arm = varied.at(kind.model, seed, **grid.places[0], **kind.options(setup.batch, alpha))
-    labels = {"split": split, **kind._asdict(), "alpha": alpha, **setup._asdict(), "steps": steps}
-    return arm._replace(labels=labels)
-
-
-@cache
-def steps_for(study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, budget: int) -> int | None:
-    """Return how many steps of a combination have as many operations as `budget` steps of CLIP; None if these are too
-    few."""
-    clip = Kind("contrastive", "late", "pooled", min(setup.batch - 1, max(study.negatives)))
-    own, its = (step_flops(combination_arm(study, split, each, setup, 0, budget).cell) for each in (kind, clip))
-    first = study.singles_steps
-    steps = first + round((first * (its[0] - own[0]) + (budget - first) * its[1]) / own[1])
-    enough = steps - round(study.decay * steps) > max(first, study.warmup)
-    return steps if enough else None
 
 
 COSTS = ("images", "TFLOP", "parameters")

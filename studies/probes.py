@@ -1,6 +1,5 @@
 """Inside the embeddings: how much binding does each layer hold?
 
-A wrong swap doesn't say whether binding was lost in the image's embedding, in the text's, or in their comparison.
 Models are trained as in a binding grid. Then each of their layers is probed, in views that aren't in training: how much
 information does the layer have on exactly one bit, which animal has which texture?
 
@@ -14,8 +13,7 @@ Models that are named first are probed without training: runs (all their cells),
 (without weights: random), folders of Hugging Face's CLIP or SigLIP (or hf:NAME), classes of your own. Their options:
 `--preset models --help`.
 
-Ends with `report.html`, `bits.csv` and `cells.jsonl` in `--out`; where models are trained, with `results.csv` and
-per-record predictions too.
+Ends with `report.html`, `bits.csv` and `cells.jsonl` in `--out`, and `results.csv` where models are trained.
 """
 
 import sys
@@ -32,10 +30,14 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
 from menagerie.envs.core.processes import call_in_child
 from menagerie.envs.core.validation import SHARE, SIDE, Range, Several
+from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, choose_names
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.split_file import read_split, split_name
+from menagerie.generators.trained_on import measure_overlap
 from menagerie.models.judges.questions import JudgeOptions
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
@@ -48,8 +50,7 @@ from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.scoring.study import ScoringStudy, left_out_pieces
 
 if TYPE_CHECKING:
-    from menagerie.studies.measures.bits import Bits
-    from menagerie.studies.measures.given_models import ProbePiece
+    from menagerie.studies.measures.bits import Bits, ProbePiece
     from menagerie.studies.measures.probe_set import ProbeMeasure
     from menagerie.studies.scoring.models import Model
     from menagerie.studies.scoring.trained_on import ScoredTest
@@ -73,8 +74,6 @@ class ProbeStudy(SplitStudy):
 
     def check(self) -> None:
         """Raise for animals and textures of which no probe set can be made."""
-        from menagerie.envs.worlds import load_world
-
         super().check()
         choose_names(self.probe_set, load_world(self.world))
 
@@ -117,7 +116,7 @@ class Probes(ProbeStudy):
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.bits import bit_parts, rows_at_steps
 
         axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
         names = {arm.cell.model: title_of(arm.cell.model) for arm in records.arms}
@@ -130,9 +129,11 @@ class Probes(ProbeStudy):
 
 def export_bits(records: Records, bits: "Bits", states: Sequence[int] = ()) -> None:
     """Write all rows of the measure into `bits.csv`."""
-    from menagerie.studies.measures.tables import rows_at_steps, write_rows
+    from menagerie.studies.analysis.tables import to_csv
+    from menagerie.studies.measures.bits import rows_at_steps
 
-    write_rows(records.out / "bits.csv", rows_at_steps(records, bits, states))
+    if len(rows := rows_at_steps(records, bits, states)):
+        to_csv(records.out / "bits.csv", rows)
 
 
 WORLD, RESOLUTION = "pug", 64  # for models that no study here trained
@@ -146,7 +147,6 @@ class ProbeModels(ScoringStudy):
     on: ClassVar[str] = "probed on"
 
     judge: Annotated[JudgeOptions, tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=JudgeOptions)
-    """Options of models that answer questions; unused, because such models have no embeddings."""
     world: Annotated[str, DATA, FIRST] = ""
     """World of the probe set; empty takes that of the models' training, or pug."""
     resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0
@@ -161,7 +161,6 @@ class ProbeModels(ScoringStudy):
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
-        from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import parse_models
 
         return parse_models(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
@@ -169,7 +168,7 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def probe_set(self) -> ProbeRecipe:
         """The scenes on which layers are probed. Raises if models were trained in several worlds and none is given."""
-        from menagerie.studies.measures.given_models import agreed_setting
+        from menagerie.studies.measures.bits import agreed_setting
         from menagerie.studies.scoring.models import recorded_world
 
         found = {model.label: recorded_world(model) for model in self.tested}
@@ -179,8 +178,7 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def bits(self) -> "Bits":
         """The measure. Raises if models were trained with images of several sizes and none is given."""
-        from menagerie.studies.measures.bits import Bits
-        from menagerie.studies.measures.given_models import agreed_setting, side_of
+        from menagerie.studies.measures.bits import Bits, agreed_setting, side_of
 
         found = {model.label: side_of(model) for model in self.tested}
         side = agreed_setting("--resolution", self.resolution, found, RESOLUTION)
@@ -188,7 +186,7 @@ class ProbeModels(ScoringStudy):
 
     def check(self) -> None:
         """Raise for models that can't be loaded, or lack animals, textures or words of the probe set."""
-        from menagerie.studies.measures.given_models import check_layers, check_model_knows
+        from menagerie.studies.measures.bits import check_layers, check_model_knows
 
         if not self.models:
             raise UserError("give one or more models: runs, cells, checkpoints, open_clip names, Hugging Face folders")
@@ -207,7 +205,7 @@ class ProbeModels(ScoringStudy):
         return self
 
     def pieces(self) -> "Iterator[ProbePiece]":
-        from menagerie.studies.measures.given_models import probe_piece
+        from menagerie.studies.measures.bits import probe_piece
         from menagerie.studies.scoring.models import less_seed
 
         return (probe_piece(model, *less_seed(model), self.bits, **self.how) for model in self.tested)
@@ -219,7 +217,7 @@ class ProbeModels(ScoringStudy):
         export_bits(records, self.bits)
 
     def page(self, records: Records) -> "Iterator[Part]":
-        from menagerie.studies.measures.tables import bit_parts, rows_at_steps
+        from menagerie.studies.measures.bits import bit_parts, rows_at_steps
         from menagerie.studies.scoring.page import about_models
         from menagerie.studies.scoring.trained_on import coverage_parts
 
@@ -233,16 +231,16 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def trained(self) -> "list[ScoredTest]":
         """How much of the probe set the training of each model had. No scene is left out of the bits."""
-        from menagerie.generators.storage.split_file import read_split, split_name
-        from menagerie.generators.trained_on import measure_overlap
         from menagerie.studies.scoring.trained_on import ScoredTest
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
-        found = []
-        for model, test in product(self.tested, ProbeRecipe.tests):
-            had = replace(measure_overlap(model.training, split, test), left_out=frozenset())
-            found.append(ScoredTest(model.label, "The probe set", test, had))
-        return found
+        return [
+            ScoredTest(
+                *(model.label, "The probe set", test),
+                replace(measure_overlap(model.training, split, test), left_out=frozenset()),
+            )
+            for model, test in product(self.tested, ProbeRecipe.tests)
+        ]
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -253,7 +251,7 @@ class ProbeModels(ScoringStudy):
 
     def conclude(self, records: Records) -> None:
         """Print the sentences of the page; raises if no model could be probed."""
-        from menagerie.studies.measures.tables import rows_at_steps, stage_sentences
+        from menagerie.studies.measures.bits import rows_at_steps, stage_sentences
         from menagerie.studies.scoring.trained_on import print_training
 
         if not records.results and (left := left_out_pieces(records)):

@@ -6,20 +6,17 @@
     python studies/sample_efficiency.py --storage postgresql+psycopg://user@host/database --workers 4
     optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
 
-Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction
-of those with hard negatives, views of the single-object scenes and their share of a batch:
+Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction of those with hard
+negatives, views of the single-object scenes and their share of a batch:
 
 - the Pareto front: fewest distinct images against highest accuracy (TPE for several objectives);
 - the target: fewest images whose accuracy is at least --target (Gaussian processes with this constraint). A model that
   never reaches it gives a lower bound.
 
 Settings are chosen on validation; the report's figures are from the test of unseen pairs. With --budgets, as in laptop,
-a setting gets more steps until its mean over seeds on validation stops rising, so that too few steps aren't mistaken
-for too little data. Ratios of images are reported at convergence and at equal compute, with intervals over seeds.
-Without --budgets all settings have the same steps.
-
-Commands with a folder each and one --storage share the trials, on any machine; the report of each has the settings that
-it trained. A command that is started again continues with the same trials.
+a setting gets more steps until its mean over seeds on validation stops rising; ratios of images are reported at
+convergence and at equal compute. Without --budgets all settings have the same steps. Commands with a folder each and
+one --storage share the trials, on any machine; the report of each has the settings that it trained.
 """
 
 import statistics
@@ -54,8 +51,7 @@ TARGETS = ("model", "images to target", "trial", "validation", "test", "most ima
 RATIOS = ("other model", "images of the first / images of the other", "in words", "compared", "95 % interval")
 DASH = "–"
 WHAT_WAS_DONE = """Each distinct image counts once: a scene in a view, single objects included. Each model is searched
-twice, {0.trials} settings each: for few images and high accuracy at once, and for the fewest images that reach
-{0.target:.0%} on validation. Settings are judged by the mean over {0.seeds} seeds on validation, and no search has
+twice, {0.trials} settings each. Settings are judged by the mean over {0.seeds} seeds on validation, and no search has
 looked at the test. Steps: {0.recipe.steps}, and of --budgets {0.budgets} one after the other, until {0.patience} in a
 row raise validation by no more than {0.rise:.1%}."""
 FRONTS = "All settings of the first search on validation; lines: fronts; points: these settings on the test."
@@ -75,7 +71,7 @@ class SettingRuns(NamedTuple):
     validations: Sequence[float]
     """Accuracy on validation of each chosen run that has ended."""
     accuracy: float | None
-    """Accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
+    """Their mean; None until all of them have ended, and if one diverged."""
     diverged: bool = False
 
 
@@ -98,21 +94,14 @@ class Tried(NamedTuple):
         """Whether all its seeds were trained in this folder."""
         return self.runs.accuracy is not None
 
-    @property
-    def images_seen(self) -> int:
-        """Images of all steps, including those of the training that the model starts from."""
-        return self.runs.chosen[0].cell.images_seen
-
 
 @dataclass(frozen=True)
 class Config(AmountSearch):
     """Sample efficiency: how little data is enough"""
 
     def judge_setting(self, known: KnownResults, model: str, setting: Setting) -> SettingRuns:
-        """Judge a setting by the budget that is best on validation, of equally good ones the smallest.
-
-        Budgets rise until the mean over seeds stops rising; the validation of a single seed is too noisy.
-        """
+        """Judge a setting by the budget that is best on validation, of equally good ones the smallest. Budgets rise
+        until the mean over seeds stops rising; the validation of a single seed is too noisy."""
 
         def arms_of(steps: int) -> list[Arm]:
             return [self.arm(model, setting, seed, steps) for seed in range(self.seeds)]
@@ -194,9 +183,8 @@ class Config(AmountSearch):
     def equal_compute(self, records: Records, points: Sequence[Tried]) -> list[Tried]:
         """Return the trials that were trained here as they would be with only the budget that all settings get."""
         found = []
-        for point in points:
-            arms = [arm for arm in point.runs.arms if arm.cell.recipe.steps == self.equal_steps]
-            if point.here and arms:
+        for point in (point for point in points if point.here):
+            if arms := [arm for arm in point.runs.arms if arm.cell.recipe.steps == self.equal_steps]:
                 scores = [records.score(arm) or 0.0 for arm in arms]
                 runs = point.runs._replace(chosen=arms, validations=scores)
                 found.append(point._replace(accuracy=statistics.mean(scores), runs=runs))
@@ -234,13 +222,11 @@ class Config(AmountSearch):
             compared[f"at equal compute, {self.equal_steps} steps"] = self.equal_compute(records, points)
         for when, some in compared.items():
             need = {model: self.to_target(some, model)[0] for model in self.models}
-            here = {model: [p for p in some if p.model == model and p.here] for model in self.models}
             first, *others = self.models if None not in need.values() else self.models[:1]
             for other in others:
-                interval = DASH
-                if here[first] and here[other]:
-                    both = [self.curve(records, here[model], ("validation",)) for model in (first, other)]
-                    interval = pareto.image_ratio(*both, self.target).interval
+                here = [[p for p in some if p.model == model and p.here] for model in (first, other)]
+                both = [self.curve(records, its, ("validation",)) for its in here if its]
+                interval = pareto.image_ratio(*both, self.target).interval if all(here) else DASH
                 words = pareto.compare_bounds(first, need[first], other, need[other])
                 yield [other, pareto.bound_ratio(need[first], need[other]), words, when, interval]
 
@@ -281,7 +267,7 @@ class Config(AmountSearch):
         return [
             {"question": p.question, "model": p.model, "trial": p.number, "state": p.state}
             | {**p.setting._asdict(), "images": p.images, "steps": p.runs.chosen[0].cell.recipe.steps}
-            | {"images_seen": p.images_seen, "validation": p.accuracy}
+            | {"images_seen": p.runs.chosen[0].cell.images_seen, "validation": p.accuracy}
             | {f"validation_{k}": dict(enumerate(p.runs.validations)).get(k) for k in range(self.seeds)}
             | {"test": self.on_test(records, p) if p.here else None}
             for p in points

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from menagerie.studies.frame.measure import Measure
-    from menagerie.studies.measures.embeddings import Selection
-    from menagerie.studies.measures.masks import MaskRow, Masks
+    from menagerie.studies.measures.slots import MaskRow, Masks, Selection
 
 MODEL = "sparo"
 PartName = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
@@ -153,8 +152,7 @@ class SlotStudy(SplitStudy):
     @property
     def measured(self) -> "tuple[Selection, Masks]":
         """The measures of tables 4 and 5."""
-        from menagerie.studies.measures.embeddings import Selection
-        from menagerie.studies.measures.masks import Masks
+        from menagerie.studies.measures.slots import Masks, Selection
 
         slots, tests = self.spec.make_config(self.first.options).slots, self.first.tests
         return Selection(slots, self.random_halves, tests), Masks(slots, self.mask_tasks, tests)
@@ -184,9 +182,8 @@ class SlotStudy(SplitStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield the claims of the paper, figures of number and width of slots, table 6, and the other parts."""
-        from menagerie.studies.measures.embeddings import selection_table
-        from menagerie.studies.measures.masks import mask_table
         from menagerie.studies.measures.slot_pictures import SlotPictures
+        from menagerie.studies.measures.slots import mask_table, selection_table
 
         shown = self.shown(records)
         yield Paragraph(ABOUT)
@@ -230,13 +227,13 @@ class SlotStudy(SplitStudy):
 
     def selections(self, records: Records) -> "pd.DataFrame":
         """Return the items of table 4; empty if none are measured."""
-        from menagerie.studies.measures.embeddings import selection_points
+        from menagerie.studies.measures.slots import selection_points
 
         return selection_points(records.where(row=self.unchanged).rows_of(self.measured[0]))
 
     def masks(self, records: Records) -> "dict[MaskRow, pd.DataFrame]":
         """Return the masks of table 5, of all models that have finished."""
-        from menagerie.studies.measures.masks import masks_in
+        from menagerie.studies.measures.slots import masks_in
 
         rows = {MODEL: self.unchanged} | self.others
         found = {model: records.where(row=row).rows_of(self.measured[1]) for model, row in rows.items()}
@@ -245,8 +242,7 @@ class SlotStudy(SplitStudy):
 
     def verdicts(self, records: Records) -> Iterator[Verdict]:
         """Yield the verdicts on the claims of all parts of the study."""
-        from menagerie.studies.measures.embeddings import selection_verdicts
-        from menagerie.studies.measures.masks import mask_verdicts
+        from menagerie.studies.measures.slots import mask_verdicts, selection_verdicts
 
         if "selection" in self.parts:
             yield from selection_verdicts(self.selections(records))
@@ -275,7 +271,7 @@ class SlotStudy(SplitStudy):
 
 def check_masks(cells: Sequence[Cell]) -> None:
     """Raise for a model whose vectors can't be masked. Imports torch."""
-    from menagerie.studies.measures.embeddings import check_vectors
+    from menagerie.studies.measures.slots import check_vectors
 
     for cell in cells:
         check_vectors(cell.model, cell.towers, cell.options)

@@ -9,8 +9,7 @@ change, or OC-CLIP, which is the upper row. All have the same steps and images, 
     python studies/text_embeddings.py --rows "wider text tower" "model=sparo" OC-CLIP
 
 Rows by name are in studies/analysis/ablations.toml; a row of your own is a line of configuration. Measured are swaps on
-unseen pairs, and how much information image embedding, text embedding and score have on exactly one bit: which animal
-has which texture, or on the spatial grid which of two objects is left (studies/measures/bits.py). Ends with
+unseen pairs, and the bits of image embedding, text embedding and score (studies/measures/bits.py). Ends with
 `report.html`, `results.csv`, `remedies.csv` and `bits.csv` in `--out`. Run again, it skips what is finished."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.options import DATA, FIRST, MODEL
 from menagerie.envs.core.validation import SHARE, Range
+from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import AblationStudy
 from menagerie.studies.frame.arm import Arm
@@ -51,9 +52,9 @@ READ = ("tokens", "embedding")
 class TextEmbeddings(AblationStudy):
     """What is a better text embedding worth?"""
 
-    model: Annotated[str, MODEL, FIRST] = "clip"
+    model: str = "clip"
     """The model whose text embedding is changed."""
-    cell: Annotated[str, DATA, FIRST] = "breadth"
+    cell: str = "breadth"
     """Preset of binding_grid.py and spatial_grid.py: resolution, steps, numbers of scenes."""
     upper: Annotated[str, MODEL, FIRST] = "OC-CLIP"
     """The row whose lead counts as 100 %."""
@@ -68,9 +69,7 @@ class TextEmbeddings(AblationStudy):
     most_animals: Annotated[int, DATA, Range(4, 1000)] = 12
     """Largest number of animals of the probe set, which takes the world's first."""
 
-    @property
-    def title(self) -> str:
-        return "What is a better text embedding worth?"
+    title = "What is a better text embedding worth?"
 
     def idle_options(self, preset: AnyStudy) -> Iterator[str]:
         for name in ("world", "pairs", "hard_negatives") if self.base or self.split else ():
@@ -89,26 +88,22 @@ class TextEmbeddings(AblationStudy):
         """Raise if the row whose lead counts as 100 % is missing, or if a row can't be built."""
         first, *others = self.lines
         if self.upper not in others:
-            raise UserError(
-                f"--upper {self.upper!r} is not among the rows that are compared with {first}; these are: "
-                f"{', '.join(others) or 'none'}"
-            )
+            rows = f"the rows that are compared with {first}; these are: {', '.join(others) or 'none'}"
+            raise UserError(f"--upper {self.upper!r} is not among {rows}")
         super().check()
 
     @cached_property
     def bits(self) -> "dict[str, Bits]":
         """The measure of each split: bits on which animal has which texture, or on which of two objects is left."""
-        return {split: self.bits_of(grid) for split, grid in self.grids.items()}
-
-    def bits_of(self, grid: SplitStudy) -> "Bits":
-        from menagerie.envs.worlds import load_world
-        from menagerie.generators.splits.recipe_file import KINDS
         from menagerie.studies.measures.bits import Bits
 
-        animals = load_world(grid.world).animals
-        some = animals[: self.most_animals] if len(animals) > self.most_animals else ()
-        probe_set = ProbeRecipe(world=grid.world, animals=some)
-        return Bits(probe_set, self.store, grid.resolution, READ, KINDS[grid.kind].relational)
+        found = {}
+        for split, grid in self.grids.items():
+            animals = load_world(grid.world).animals
+            some = animals[: self.most_animals] if len(animals) > self.most_animals else ()
+            probe_set = ProbeRecipe(world=grid.world, animals=some)
+            found[split] = Bits(probe_set, self.store, grid.resolution, READ, KINDS[grid.kind].relational)
+        return found
 
     @cached_property
     def probed(self) -> "Mapping[str, Bits]":
@@ -128,8 +123,6 @@ class TextEmbeddings(AblationStudy):
         return records.where(split=split, test=tuple(unseen or swaps))
 
     def page(self, records: "Records") -> "Iterator[Part]":
-        from menagerie.studies.analysis.words import one_line
-
         base = base_row(self.spec)
         splits = [split for split in self.bits if records.where(split=split).results]
         found = {split: remedies(self.tests(split, records), base, self.upper) for split in splits}
@@ -140,8 +133,8 @@ class TextEmbeddings(AblationStudy):
                 f"{base}. Rows whose share of this lead is decided: {sure or 'none'}."
             )
         if shares := [(split, one) for split, (_, its) in found.items() for one in its if one.share]:
-            yield Chart("recovered", shares_chart(shares), says=one_line(SHARES.format(base=base, upper=self.upper)))
-        yield Paragraph(one_line(ALIKE))
+            yield Chart("recovered", shares_chart(shares), says=SHARES.format(base=base, upper=self.upper))
+        yield Paragraph(ALIKE)
         yield Heading("What embeddings hold")
         for split, (_, its) in found.items():
             yield self.held(split, records, {one.row: one for one in its})
@@ -149,16 +142,14 @@ class TextEmbeddings(AblationStudy):
             yield Heading("What is changed")
             yield Facts(explained)
         for split in splits:
-            its = records.where(split=split)
             yield Heading(f"The {split} split")
             yield Bars(split, self.tests(split, records), ("row",), panels=("subset",), dots=True)
-            yield Table(f"accuracy-{split}", its, ("row",), ("subset", "task"))
+            yield Table(f"accuracy-{split}", records.where(split=split), ("row",), ("subset", "task"))
 
     def held(self, split: str, records: "Records", found: "Mapping[str, Remedy]") -> Rows:
         """Return a table with a line for each row of a split: accuracy, share of the lead, and the bits of each
         stage."""
-        from menagerie.studies.analysis.words import one_line
-        from menagerie.studies.measures.tables import LOOSE, OF, STAGES, mean_bits, rows_at_steps
+        from menagerie.studies.measures.bits import LOOSE, OF, STAGES, mean_bits, rows_at_steps
 
         rows = rows_at_steps(records.where(split=split), self.bits[split])
         held = mean_bits(rows[rows["measure"] == "bits"], ("row", *OF)) if len(rows) else {}
@@ -167,23 +158,23 @@ class TextEmbeddings(AblationStudy):
             share = (found[row].share or UNDECIDED) if row in found else "–"
             lines.append((row, str(its), str(share), *(str(held.get((row, *stage), "–")) for stage in STAGES)))
         header = ("row", "swaps on unseen pairs (%)", "share of the lead (%)", *STAGES.values())
-        return Rows(f"held-{split}", header, lines, says=one_line(f"The {split} split. {HELD} {LOOSE}"))
+        return Rows(f"held-{split}", header, lines, says=f"The {split} split. {HELD} {LOOSE}")
 
     def export(self, records: "Records") -> None:
         """Write all shares of leads into `remedies.csv`, and all rows of the measures into `bits.csv` too."""
         import pandas as pd
 
-        from menagerie.studies.measures.tables import rows_at_steps, write_rows
+        from menagerie.studies.analysis.tables import to_csv
+        from menagerie.studies.measures.bits import rows_at_steps
 
-        splits, rows = [split for split in self.bits if records.where(split=split).results], []
-        for split in splits:
+        rows, measured = [], []
+        for split in (split for split in self.bits if records.where(split=split).results):
+            measured.append(rows_at_steps(records.where(split=split), self.bits[split]))
             for its in remedies(self.tests(split, records), base_row(self.spec), self.upper)[1]:
-                share = [its.share.value, its.share.low, its.share.high] if its.share else ["", "", ""]
-                rows.append([split, its.row, its.accuracy.value, *share, its.outcome])
+                rows.append([split, its.row, its.accuracy.value, *(its.share or [None] * 3)[:3], its.outcome])
         write_csv(records.out / "remedies.csv", ("split", "row", "accuracy", "share", "low", "high", "outcome"), rows)
-        measured = [rows_at_steps(records.where(split=split), self.bits[split]) for split in splits]
-        if measured:
-            write_rows(records.out / "bits.csv", pd.concat(measured, ignore_index=True))
+        if any(map(len, measured)):
+            to_csv(records.out / "bits.csv", pd.concat(measured, ignore_index=True))
 
 
 class Remedy(NamedTuple):
@@ -228,15 +219,13 @@ def recovered_share(
 
 
 SHARES = """How much of {upper}'s lead over {base} on swaps of unseen pairs each remedy recovers, in percent: 0 is
-{base}, 100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs. A remedy
-whose interval includes 0 is undecided. A split has none where the interval of the lead itself includes 0."""
-HELD = """Swaps: chance is 50 %. On the right: how many bits, of exactly 1, a linear probe reads from embeddings, or the
-difference of two scores carries; chance is 0. On the binding split the bit is which animal has which texture, on the
-spatial split which of two objects is on the left. Rows without a single vector for a text have no text embedding. Means
-over seeds with 95 % intervals."""
-ALIKE = """All remedies take equally many steps and images. These are few: where accuracy would still rise with more
-steps, a remedy that learns faster looks better than it would in the end. Remedies that change captions are tested on
-captions of their own kind."""
+{base}, 100 is {upper}. Lines are 95 % intervals over new seeds and their animal pairs. A remedy whose interval includes
+0 is undecided. A split has none where the interval of the lead itself includes 0."""
+HELD = """On the right: how many bits, of exactly 1, a linear probe reads from embeddings, or the difference of two
+scores carries; chance is 0. On the binding split the bit is which animal has which texture, on the spatial split which
+of two objects is on the left. Means over seeds with 95 % intervals."""
+ALIKE = """All remedies take equally many steps and images: where accuracy would still rise with more steps, a remedy
+that learns faster looks better. Remedies that change captions are tested on captions of their own kind."""
 
 
 def shares_chart(shares: "Sequence[tuple[str, Remedy]]") -> Any:

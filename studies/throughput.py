@@ -6,16 +6,11 @@
     python studies/throughput.py peers
     python studies/throughput.py growth --scenes 1000 10000
 
-`rendering`: the same random scenes, in memory, by our compositor (with shadows of one animal on the other), our direct
-renderer, pyrender (OpenGL, with shadows) and pybullet's TinyRenderer.
-
-`steps`: a training step of each model by its stages, forward and backward: images, texts, their comparison, the update
-of weights; beside them parameters and multiply-adds.
-
-`peers`: a training step and scoring of ours and of open_clip, with the same weights.
-
-`growth`: making, opening, training on and auditing splits of more and more scenes, as exponents: with exponent e, twice
-the scenes take 2^e times as long.
+`rendering`: the same random scenes, in memory, by our compositor, our direct renderer, pyrender (OpenGL) and pybullet's
+TinyRenderer. `steps`: a training step of each model by its stages, forward and backward: images, texts, their
+comparison, the update of weights; beside them parameters and multiply-adds. `peers`: a training step and scoring of
+ours and of open_clip, with the same weights. `growth`: making, opening, training on and auditing splits of more and
+more scenes, as exponents: with exponent e, twice the scenes take 2^e times as long.
 
 What is compared takes turns, so that other load slows all alike. Times are processor time of all threads; on a GPU,
 elapsed time until the device has finished.
@@ -25,7 +20,7 @@ import copy
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -39,10 +34,15 @@ from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.envs.layouts import MOST
-from menagerie.envs.worlds import load_world
+from menagerie.envs.worlds import load_world, random_in_layout, random_scenes
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.registry import check_scorer, spec_of
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.runs.machine import check_device_here, check_precision, processor, settle_torch
+from menagerie.studies.runs.torchrun import check_joined
 
 if TYPE_CHECKING:
     import torch
@@ -117,8 +117,6 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
 
 def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
     """Return the scenes that all renderers draw."""
-    from menagerie.envs.worlds import random_in_layout, random_scenes
-
     if not config.layout:
         if config.objects != 2:
             raise UserError(f"--objects {config.objects} needs a --layout: apart, rows or overlap")
@@ -130,7 +128,7 @@ def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
 
 
 def measure_rendering(config: Rendering) -> None:
-    """Print images a second and processor time an image of each renderer."""
+    """Print the processor time an image of each renderer, and how many times ours it is."""
     world = load_world(config.world)
     scenes = scenes_to_draw(config, world)
     calls = {name: lambda number, draw=draw: draw(scenes) for name, draw in renderers(config, world).items()}
@@ -138,17 +136,14 @@ def measure_rendering(config: Rendering) -> None:
     spans["menagerie"] = [seconds / FAST for seconds in spans["menagerie"]]
     what = f"scenes of {config.objects} animals, {config.layout}" if config.layout else "pairs"
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
-    print(f"{'':<20}{'CPU-ms an image':>18}{'over ours':>12}")
-    for name, its in spans.items():
-        print(f"{name:<20}{1000 * median(its):>18.3f}{ratio(its, spans['menagerie']):>12.1f}")
+    rows = {name: (1000 * median(its), ratio(its, spans["menagerie"])) for name, its in spans.items()}
+    print_rows(("CPU-ms", "over ours"), rows)
 
 
 def split_times(config: Growth, folder: Path, scenes: int) -> Iterator[tuple[str, float]]:
     """Yield the processor seconds to plan, make, open, compose, train on and audit a split of multi-object scenes."""
     from menagerie.generators.audit.run import audit
-    from menagerie.generators.splits.multi_object import MultiObjectRecipe
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.folder import SplitFolder
     from menagerie.models.training.loop import train_scorer
 
     def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -173,8 +168,7 @@ def split_times(config: Growth, folder: Path, scenes: int) -> Iterator[tuple[str
 
 
 def measure_growth(config: Growth) -> None:
-    """Print the seconds of each part by the number of scenes, and its exponent from the last two numbers, because a
-    constant part dominates at small ones."""
+    """Print the seconds of each part by the number of scenes, and its exponent from the last two numbers."""
     settle_torch(threads=1)
     rows: dict[str, list[float]] = {}
     for scenes in config.scenes:
@@ -182,12 +176,16 @@ def measure_growth(config: Growth) -> None:
             for name, value in split_times(config, Path(folder), scenes):
                 rows.setdefault(name, []).append(value)
     print(f"processor seconds by number of scenes; {processor()}")
-    print(f"{'':<32}" + "".join(f"{n:>12}" for n in config.scenes) + f"{'exponent':>10}")
+    if several := len(config.scenes) > 1:
+        times = math.log(config.scenes[-1] / config.scenes[-2])
+        rows = {name: [*its, math.log(its[-1] / its[-2]) / times] for name, its in rows.items()}
+    print_rows((*config.scenes, *["exponent"] * several), rows)
+
+
+def print_rows(header: Sequence[object], rows: Mapping[str, Sequence[float]]) -> None:
+    print(f"{'':<32}" + "".join(f"{name:>12}" for name in header))
     for name, its in rows.items():
-        last = ""
-        if len(its) > 1:
-            last = f"{math.log(its[-1] / its[-2]) / math.log(config.scenes[-1] / config.scenes[-2]):>10.2f}"
-        print(f"{name:<32}" + "".join(f"{value:>12.3g}" for value in its) + last)
+        print(f"{name:<32}" + "".join(f"{value:>12.4g}" for value in its))
 
 
 @dataclass(frozen=True)
@@ -242,9 +240,7 @@ def ratio(its: list[float], base: list[float]) -> float:
 
 def training_data(config: Peers) -> "SplitDataset":
     """Return the training subset of a split that trains on most pairs of a world, after rendering it."""
-    from menagerie.generators.splits.binding import BindingRecipe
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.folder import SplitFolder
 
     recipe = BindingRecipe(world=config.world, pairs=0.8, views=4, test_views=1, test_scenes=20)
     store = SplitFolder(config.store, load_world(config.world), config.resolution)
@@ -256,7 +252,6 @@ def new_scorer(model: str, config: Peers, data: "SplitDataset", small: bool = Tr
     import torch
 
     from menagerie.models.checkpoint import build_scorer
-    from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
 
     torch.manual_seed(0)
@@ -279,36 +274,31 @@ def timed_step(
     recipe: Recipe,
     step: int,
     clock: Callable[[], float] = time.process_time,
-) -> dict[str, float]:
-    """Take an optimiser step like `menagerie.models.training.loop.train_step`; returns the seconds of each stage.
-
-    Embeddings are detached from the step's graph, so that the backward pass of each stage is timed by itself.
-    """
+) -> list[float]:
+    """Take an optimiser step like `menagerie.models.training.loop.train_step`; returns the seconds of each of `STAGES`.
+    Embeddings are detached from the step's graph, so that the backward pass of each stage is timed by itself."""
     from menagerie.models.texts import map_tensors
     from menagerie.models.training.encoding import batch_pixels, matmul_precision
     from menagerie.models.training.loop import set_rates, update
 
-    def detached(part: "torch.Tensor") -> "torch.Tensor":
-        return part.detach().requires_grad_() if part.requires_grad else part
-
     marks = [clock()]
     with matmul_precision(recipe.precision):
-        images = scorer.encode_images(batch_pixels(scorer, batch))
+        embeddings = [scorer.encode_images(batch_pixels(scorer, batch))]
         marks.append(clock())
-        texts = scorer.encode_texts(batch.texts)
+        embeddings.append(scorer.encode_texts(batch.texts))
         marks.append(clock())
-        ends = [map_tensors(embedding, detached) for embedding in (images, texts)]
+        ends = [map_tensors(its, lambda t: t.detach().requires_grad_(t.requires_grad)) for its in embeddings]
         scorer.loss(*ends, batch.targets).backward()
         marks.append(clock())
-        for embedding, end in zip((images, texts), ends, strict=True):
+        for embedding, end in zip(embeddings, ends, strict=True):
             continue_backward(embedding, end)
             marks.append(clock())
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
     update(scorer, optimizer)
     optimizer.zero_grad(set_to_none=True)
     marks.append(clock())
-    first, second, compared, back, last, updated = (after - before for before, after in pairwise(marks))
-    return dict(zip(STAGES, (first + back, second + last, compared, updated), strict=True))
+    images, texts, compared, back, last, updated = (after - before for before, after in pairwise(marks))
+    return [images + back, texts + last, compared, updated]
 
 
 def continue_backward(embedding: "Tensors", end: "Tensors") -> None:
@@ -326,22 +316,16 @@ def multiplications(scorer: "Scorer", images: "torch.Tensor", texts: Any) -> lis
     """Count the multiply-adds of matrix products and convolutions, forward: of images, texts and their comparison."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    found, counts = [], []
-    for call in (
-        lambda: scorer.encode_images(images),
-        lambda: scorer.encode_texts(texts),
-        lambda: scorer.similarity(*found),
-    ):
+    def counted(call: Callable[..., Any], *inputs: Any) -> tuple[Any, int]:
         with FlopCounterMode(display=False) as counter:
-            result = call()
-        found.append(result)
-        counts.append(counter.get_total_flops() // 2)
-    return counts
+            return call(*inputs), counter.get_total_flops() // 2
+
+    (image, first), (text, second) = counted(scorer.encode_images, images), counted(scorer.encode_texts, texts)
+    return [first, second, counted(scorer.similarity, image, text)[1]]
 
 
 def measure_steps(config: Steps) -> None:
-    """Print a row for each model: parameters, multiply-adds, median times of its stages and whole steps, and a ratio
-    to the first model."""
+    """Print for each model parameters, multiply-adds, median times of stages and steps, and a ratio to the first."""
     from menagerie.models.scorer import to_device
     from menagerie.models.training.encoding import batch_pixels
     from menagerie.models.training.feed import Feed
@@ -354,15 +338,15 @@ def measure_steps(config: Steps) -> None:
     settle_torch(threads=1)
     data, clock = training_data(config), time.process_time if config.device == "cpu" else gpu_clock
     recipe = Recipe(steps=10_000, batch=config.batch, singles_share=0.5, precision=config.precision)
-    stages: dict[str, list[dict[str, float]]] = {model: [] for model in config.models}
-    calls, counts = {}, {}
+    stages: dict[str, list[list[float]]] = {model: [] for model in config.models}
+    calls, rows = {}, {}
     for model in config.models:
         scorer = new_scorer(model, config, data, config.sizes == "small").to(config.device).train()
         optimizer = build_optimizer(scorer, recipe)
         feed = Feed(data, scorer.reader, recipe, 0, spec_of(model).negatives)
         batch = to_device(feed[0], scorer.device)
         multiplied = multiplications(scorer, batch_pixels(scorer, batch), batch.texts)
-        counts[model] = (sum(p.numel() for p in scorer.parameters()) / 1e6, *(n / 1e9 for n in multiplied))
+        rows[model] = [sum(p.numel() for p in scorer.parameters()) / 1e6, *(n / 1e9 for n in multiplied)]
 
         def step(number: int, model: str = model, its: tuple = (scorer, optimizer), feed: Feed = feed) -> None:
             batch = to_device(feed[number], its[0].device)
@@ -371,15 +355,11 @@ def measure_steps(config: Steps) -> None:
         calls[model] = step
     whole = time_in_turns(calls, config.rounds, clock)
     print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, {config.precision}, {config.device}")
-    print(
-        f"{processor()}; parameters in millions, 10^9 multiply-adds forward, milliseconds (whole step: with preparing)"
-    )
-    names = ("params", "images", "texts", "compare", *STAGES, "whole step", "ratio")
-    print(f"{'':<16}" + "".join(f"{name:>11}" for name in names))
+    print(f"{processor()}; 10^6 parameters, 10^9 multiply-adds forward, milliseconds (whole step: with preparing)")
     for model, its in stages.items():
-        cells = [1000 * median(times[name] for times in its[WARM_UP:]) for name in STAGES]
-        cells += [1000 * median(whole[model]), ratio(whole[model], whole[config.models[0]])]
-        print(f"{model:<16}" + "".join(f"{cell:>11.3g}" for cell in (*counts[model], *cells)))
+        rows[model] += [1000 * median(times) for times in (*zip(*its[WARM_UP:], strict=True), whole[model])]
+        rows[model].append(ratio(whole[model], whole[config.models[0]]))
+    print_rows(("params", "images", "texts", "compare", *STAGES, "whole step", "ratio"), rows)
 
 
 def open_clip_twin(scorer: "Scorer") -> "torch.nn.Module":
@@ -411,24 +391,14 @@ def open_clip_step(
     return loss.detach()
 
 
-def open_clip_optimizer(model: "torch.nn.Module", recipe: Recipe) -> "torch.optim.Optimizer":
-    """Make AdamW as open_clip's trainer does: gains and biases don't decay."""
-    import torch
-
-    groups = [
-        {"params": [p for p in model.parameters() if (p.ndim >= 2) == matrices], "weight_decay": decay}
-        for matrices, decay in ((True, recipe.weight_decay), (False, 0.0))
-    ]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, foreach=True)
-
-
 Pair = tuple[Callable[[int], object], Callable[[int], object]]
 """The same work by ours and by open_clip; both are given the round's number."""
 
 
 def training_peer(config: Peers, data: "SplitDataset") -> Pair:
-    """A training step from a prepared batch: of images in uint8 for ours, of floats for open_clip, as loaders give
-    them."""
+    """Return a training step from a prepared batch: of images in uint8 for ours, of floats for open_clip."""
+    import torch
+
     from menagerie.models.training.encoding import batch_pixels
     from menagerie.models.training.feed import Feed
     from menagerie.models.training.loop import build_optimizer, train_step
@@ -438,7 +408,8 @@ def training_peer(config: Peers, data: "SplitDataset") -> Pair:
     peer, feed = open_clip_twin(scorer), Feed(data, scorer.reader, recipe, 0, spec_of("clip").negatives)
     batches = [feed[number] for number in range(config.rounds + WARM_UP)]
     floats = [batch_pixels(scorer, batch) for batch in batches]
-    ours, theirs = build_optimizer(scorer, recipe), open_clip_optimizer(peer, recipe)
+    ours = build_optimizer(scorer, recipe)
+    theirs = torch.optim.AdamW(peer.parameters(), recipe.learning_rate, recipe.betas, foreach=True)
     return (
         lambda number: train_step(scorer, ours, batches[number], recipe, 0, number),
         lambda number: open_clip_step(peer, theirs, floats[number], batches[number].texts),
@@ -475,10 +446,11 @@ def measure_peers(config: Peers) -> None:
     settle_torch(threads=1)
     data = training_data(config)
     print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, 1 thread, {processor()}; CPU-ms")
-    print(f"{'':<30}{'ours':>10}{'open_clip':>12}{'ratio':>8}")
+    rows = {}
     for name, pair in (("train CLIP, a step", training_peer), (f"score {SCORED} images", scoring_peer)):
         ours, theirs = time_in_turns(dict(zip("ab", pair(config, data), strict=True)), config.rounds).values()
-        print(f"{name:<30}{1000 * median(ours):>10.2f}{1000 * median(theirs):>12.2f}{ratio(ours, theirs):>8.3f}")
+        rows[name] = (1000 * median(ours), 1000 * median(theirs), ratio(ours, theirs))
+    print_rows(("ours", "open_clip", "ratio"), rows)
 
 
 # By name: the options of a measurement, and the function that prints it.
@@ -492,8 +464,6 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], None]]] = {
 
 def main() -> int:
     """Run the measurement that the first argument names."""
-    from menagerie.studies.runs.torchrun import check_joined
-
     check_joined()
     command = running_command()
     name = choose_command(command, docstring(sys.modules[__name__]), tuple(MEASUREMENTS))

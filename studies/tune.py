@@ -1,19 +1,17 @@
 """Tunes every model alike: equally many trials over the same space, judged on validation alone.
 
-    python studies/tune.py --preset smoke
     python studies/tune.py     # 12 trials a model, an hour or two; with --preset breadth every scorer
     python studies/binding_grid.py --tuned runs/tune-laptop/best.json
 
 Searched are learning rate, weight decay, warm-up, depth and width of the towers within one budget of parameters, the
 share of single-object scenes in a batch, the length of the single-object phase, and the options that a model's spec
-lists; a trial with too many parameters is pruned. Every trial trains on the same split for the same number of steps. A
-model's first trial has the study's own values, as far as they are in the space. Its best trials are repeated with
-further seeds, and the best mean gives its recipe.
+lists. Every trial trains on the same split for the same number of steps. A model's first trial has the study's own
+values, as far as they are in the space. Its best trials are repeated with further seeds; the best mean gives its
+recipe.
 
 Trials are stored in a journal file or a database, which optuna-dashboard can open. Further commands, each with its own
-folder and the same --storage, share the search, on any machine. Each batch of --at-once trials depends only on earlier
-results, not on workers or interruptions. Each model has its own search, so that a folder can be continued with further
---models. For another space or objective write `class Mine(Tune)` in a file of yours (docs/extending.md).
+folder and the same --storage, share the search. For another space or objective write `class Mine(Tune)` in a file of
+yours (docs/extending.md).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,15 +47,12 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, Any]
 Row = dict[str, Any]
-# Shares of the steps that are the single-object phase.
-PHASES = (0.0, 0.25, 0.5)
+PHASES = (0.0, 0.25, 0.5)  # shares of the steps that are the single-object phase
 PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # further settings of a run that may be searched
-# Prefix of a model's own options, whose names may be those of fields of the recipe.
-OWN = "option "
+OWN = "option "  # prefix of a model's own options, whose names may be those of fields of the recipe
 WHAT_WAS_DONE = """Every model had {0.trials} trials over the same space, on the same split and for the same number of
 steps, each with one seed and judged by {1}. As the best of many trials is partly luck, each model's best ones were
 repeated with {0.seeds} seeds (`repeated`); the best mean is chosen."""
-ON_VALIDATION = "accuracy on validation"
 
 
 class Searched(NamedTuple):
@@ -86,11 +81,6 @@ def own_options(params: Params) -> Row:
     return {name.removeprefix(OWN): value for name, value in params.items() if name.startswith(OWN)}
 
 
-def best_trials(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
-    """Return up to `number` of the trials that have a value, the best first."""
-    return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
-
-
 @dataclass(frozen=True)
 class Tune(CaptionOptions, SearchStudy):
     """Equal tuning"""
@@ -116,13 +106,11 @@ class Tune(CaptionOptions, SearchStudy):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Equal tuning: {', '.join(self.models)}"
 
     # A study with another space, or another objective, overrides these two.
     def space(self, model: str) -> "dict[str, BaseDistribution]":
-        """Return the space: fields of the recipe or of the split, `architecture`, and options of the model, whose names
-        begin with "option "."""
+        """Return the space: fields of recipe or split, `architecture`, and the model's options as "option NAME"."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         from menagerie.studies.frame.search import distribution
@@ -147,13 +135,11 @@ class Tune(CaptionOptions, SearchStudy):
     def judge(self) -> str:
         """The name of a user's objective; empty for accuracy on validation."""
         own = type(self).objective
-        if own is Tune.objective:
-            return ""
-        return (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
+        said = (own.__doc__ or "objective").strip().partition("\n")[0].removesuffix(".")
+        return "" if own is Tune.objective else said
 
     def first_point(self, model: str) -> Row:
-        """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
-        values."""
+        """Return the first trial of a model: the study's own recipe and options, as far as the space holds them."""
         from menagerie.studies.frame.search import can_have
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
@@ -161,8 +147,7 @@ class Tune(CaptionOptions, SearchStudy):
         return {n: given[n] for n, values in self.space(model).items() if n in given and can_have(values, given[n])}
 
     def search(self, model: str) -> "Search":
-        """Return a model's search: the study's own values, then random points, then TPE; random draws are the same for
-        all models."""
+        """Return a model's search: the study's values, then random points, the same for all models, then TPE."""
         from menagerie.studies.frame.search import Search, draw_by_tpe
 
         return Search(
@@ -187,8 +172,7 @@ class Tune(CaptionOptions, SearchStudy):
         return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
 
     def trial_result(self, known: KnownResults, model: str, trial: "FrozenTrial") -> "TrialResult":
-        """Return the result of a trial: accuracy on validation with one seed; pruned if its scorer is too large or
-        diverged."""
+        """Return a trial's objective with one seed; pruned if its scorer is too large or diverged."""
         from menagerie.studies.frame.search import TrialResult
 
         arm = self.arm_of(model, trial, 0)
@@ -204,16 +188,20 @@ class Tune(CaptionOptions, SearchStudy):
         return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan each model's search, then its best trials with all seeds, because with one seed the best of many trials
-        is partly luck."""
+        """Plan each model's search, then its best trials with all seeds."""
         for model in self.models:
             search = self.search(model)
             found = search.follow(known, self.storage, partial(self.trial_result, known, model))
             for _, tried in found:
                 yield from tried.arms
-            trials = [trial for trial, _ in found]
-            for trial in best_trials(trials, self.finalists) if search.over(trials) else ():
-                yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
+            for arms in self.finals_of(search, model, [trial for trial, _ in found]).values():
+                yield from arms
+
+    def finals_of(self, search: "Search", model: str, trials: "Sequence[FrozenTrial]") -> dict[int, list[Arm]]:
+        """Return the runs with all seeds of the best trials of a search that has ended, the best first, by number."""
+        valued = [trial for trial in trials if trial.values] if search.over(trials) else []
+        best = sorted(valued, key=lambda trial: -trial.values[0])[: self.finalists]
+        return {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
 
     def check(self) -> None:
         """Raise for several split files, for learning rates that aren't above 0, and for towers that are too large."""
@@ -230,17 +218,14 @@ class Tune(CaptionOptions, SearchStudy):
                 )
 
     def all_searched(self, records: Records) -> list[Searched]:
-        """Return the results of each model's search so far."""
         return [self.searched_of(model, records) for model in self.models]
 
     def searched_of(self, model: str, records: Records) -> Searched:
-        """Return the results of a model's search so far."""
         from menagerie.studies.frame.search import running_elsewhere
 
         search = self.search(model)
         trials = search.found(records, self.storage)
-        best = best_trials(trials, self.finalists) if search.over(trials) else []
-        finals = {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
+        finals = self.finals_of(search, model, trials)
         means = {number: self.mean(arms, records) for number, arms in finals.items()}
         over = search.over(trials) and all(records.over(arm) for arms in finals.values() for arm in arms)
         return Searched(model, trials, finals, means, len(running_elsewhere(trials, records.owner)), over)
@@ -248,13 +233,13 @@ class Tune(CaptionOptions, SearchStudy):
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
         """Return the mean over all seeds; None until all have ended, and if one diverged."""
         values = [None if records.has_diverged(arm) else self.objective(records, [arm]) for arm in arms]
-        return None if None in values else sum(value for value in values if value is not None) / len(values)
+        return None if None in values else sum(values) / len(values)
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield each model's recipe, its progress over trials, and all trials."""
         from menagerie.studies.frame.search_figures import search_figures
 
-        searched, judge = self.all_searched(records), self.judge or ON_VALIDATION
+        searched, judge = self.all_searched(records), self.judge or "accuracy on validation"
         yield from (Sentence(f"{its.model}: {self.finding(its, records)}.") for its in searched)
         yield Paragraph(WHAT_WAS_DONE.format(self, judge))
         names = {name for its in searched for trial in its.trials for name in trial.params if not name.startswith(OWN)}
@@ -266,9 +251,9 @@ class Tune(CaptionOptions, SearchStudy):
 
     def finding(self, its: Searched, records: Records) -> str:
         """Say which trial was chosen for a model, or why none was yet."""
-        if its.elsewhere and not (its.chosen and its.over):
-            return f"{its.elsewhere} of its trials run elsewhere; start this command again when they have ended"
         if not (its.chosen and its.over):
+            if its.elsewhere:
+                return f"{its.elsewhere} of its trials run elsewhere; start this command again when they have ended"
             return "every trial failed" if its.over else "none is chosen yet"
         trial, mean = its.chosen
         named = ", ".join(f"{name.removeprefix(OWN)} {trial_text(value)}" for name, value in trial.params.items())
@@ -300,9 +285,8 @@ class Tune(CaptionOptions, SearchStudy):
             write_record(records.out / "best.json", best, indent=1)
         lacking = [its.model for its in searched if not its.chosen]
         if lacking and all(its.over for its in searched):
-            raise UserError(
-                f"every trial of {', '.join(lacking)} failed; {records.out / 'report.html'} has the reasons"
-            )
+            page = records.out / "report.html"
+            raise UserError(f"every trial of {', '.join(lacking)} failed; {page} has the reasons")
 
     def best_entry(self, searched: Searched) -> Row:
         """Return the recipe chosen for a model, with the conditions of the search, as `--tuned` reads it."""

@@ -23,7 +23,7 @@ inspect.getsource = cache(inspect.getsource)  # tyro reads those of all classes 
 FOR_COMMANDS = (
     "menagerie.studies.frame.command",
     "menagerie.studies.frame.page",
-    "menagerie.studies.measures.given_models",
+    "menagerie.studies.measures.bits",
     "menagerie.studies.scoring.benchmark_piece",
     "pytest",
     "scipy.stats",

@@ -4,22 +4,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import FileScenes, Training, measure_overlap, overlap_columns
 from menagerie.models.library.cells import checkpoint_training
-from menagerie.studies.frame.measure import Measure, read_measured, write_measured
+from menagerie.studies.frame.measure import Measure, Row, read_measured, write_measured
 from menagerie.studies.runs.cell import CHECKPOINT, AnyJob, Report
 from menagerie.studies.runs.data import Material, split_material
 
 if TYPE_CHECKING:
-    from menagerie.generators.storage.split_file import Split
     from menagerie.models.scorer import Scorer
 
-# The measured numbers of each subset.
-NUMBERS = ("subset", "overlap", "own_above_other", "threshold", "n")
+NUMBERS = ("subset", "overlap", "own_above_other", "threshold", "n")  # of each subset
 MEASURED = (*NUMBERS, *TRAINED)
 
 
@@ -34,9 +32,7 @@ class Attention(Measure):
     scenes: int = 4
     """Scenes whose maps are kept."""
 
-    def rows(
-        self, scorer: "Scorer", material: Material, seed: int, training: Training | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def rows(self, scorer: "Scorer", material: Material, seed: int, training: Training | None = None) -> Iterator[Row]:
         """Yield the mean overlap (intersection over union) of queries' maps with the masks of their own animals, and
         the share of scenes in which both maps overlap their own animal's mask more than the other's. Without
         `training` the scorer counts as trained on the split."""
@@ -45,41 +41,29 @@ class Attention(Measure):
         from menagerie.generators.storage.dataset import SplitDataset
         from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
 
-        split = material.train.split
-        training, found, had, empty = training or trained_on_split(split), {}, {}, []
+        split, measured, had = material.train.split, {}, {}
+        training = training or Training((FileScenes(split.path, split.content),))
         for name in ("validation", *sorted(split.subsets.keys() - {"train", "validation"})):
             if len(data := SplitDataset(split, name)):
                 had[name] = measure_overlap(training, split, name)
                 scenes = [i for i in range(len(data)) if i not in had[name].left_out]
-                empty += [name] * (not scenes)
-                if name == "validation":  # the threshold may be chosen on what training had
-                    scenes = scenes or [*range(len(data))]
+                chosen = scenes or [*range(len(data))] * (name == "validation")  # the threshold may be chosen on these
+                found = (attention_maps(scorer, data, chosen), data.masks(chosen).numpy()) if chosen else None
+                if name == "validation":
+                    threshold = best_threshold(*found)
                 if scenes:
-                    found[name] = scenes, attention_maps(scorer, data, scenes), data.masks(scenes).numpy()
-        if "validation" not in found:
+                    measured[name] = scenes, *found
+        if "validation" not in had:
             raise UserError("the split has no scene in validation, on which the threshold of the maps is chosen")
-        threshold = best_threshold(*found["validation"][1:])
-        shown = min(found, key=lambda name: (not name.endswith("unseen_pairs"), name == "validation"))
-        for name, (scenes, maps, masks) in found.items():
-            if name in empty and name != shown:
-                continue
+        shown = min(measured, key=lambda name: (not name.endswith("unseen_pairs"), name == "validation"), default="")
+        for name, (scenes, maps, masks) in measured.items():
             fit = overlap(maps, masks, threshold)
-            chosen = evenly_apart(len(masks), self.scenes) if name == shown else []
-            kept = {"shown": [scenes[i] for i in chosen], "objects": maps.objects[chosen], "rest": maps.rest[chosen]}
+            few = [len(scenes) * (2 * k + 1) // (2 * self.scenes) for k in range(self.scenes)] if name == shown else []
+            kept = {"shown": [scenes[i] for i in few], "objects": maps.objects[few], "rest": maps.rest[few]}
             numbers = dict(zip(NUMBERS, (name, fit.mean, fit.right, threshold, len(masks)), strict=True))
             yield numbers | overlap_columns(had[name]) | kept
         nothing = {"overlap": None, "own_above_other": None, "threshold": threshold, "n": 0, "shown": []}
-        yield from ({"subset": name} | nothing | overlap_columns(had[name]) for name in empty if name != shown)
-
-
-def trained_on_split(split: "Split") -> Training:
-    """Return the training of a model that was trained on a split alone."""
-    return Training((FileScenes(split.path, split.content),))
-
-
-def evenly_apart(scenes: int, count: int) -> list[int]:
-    """Return `count` evenly spaced numbers of scenes."""
-    return [scenes * (2 * k + 1) // (2 * count) for k in range(count)]
+        yield from ({"subset": name} | nothing | overlap_columns(had[name]) for name in had if name not in measured)
 
 
 @dataclass(frozen=True)

@@ -1,40 +1,43 @@
-"""How many bits of which animal has which texture each layer of a scorer holds, as a measure of finished runs; or of
-which of two known objects is on the left, the question of the spatial grid."""
+"""How many bits of which animal has which texture each layer of a scorer holds, as a measure of finished runs, and its
+tables; or of which of two known objects is on the left, the question of the spatial grid. And pieces that probe models
+as they are, with checks of their vocabulary and image size."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import digest
 from menagerie.envs.scene import Scene
+from menagerie.envs.worlds import load_world
 from menagerie.generators.captioned import Indices
 from menagerie.generators.captions.templates import TEMPLATES, Caption, content_of, write_caption
-from menagerie.generators.splits.probe import RIGHT_FIRST
+from menagerie.generators.splits.probe import RIGHT_FIRST, ProbeRecipe, choose_names
 from menagerie.generators.splits.probe_scenes import mirror_probed, objects_from_left
+from menagerie.models.checkpoint import config_in
+from menagerie.models.contract import attempt
+from menagerie.models.layers import image_layer_names, text_layer_names
+from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import FramedSplit
+from menagerie.models.library.sources import Checkpoint
 from menagerie.models.towers.features import TOKENS
-from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.analysis.estimate import NOTHING, Estimate
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.frame.measure import Row, write_measured
+from menagerie.studies.frame.parts import Chart, Heading, Part, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures import probe_set as probed
 from menagerie.studies.measures.geometry import geometry
-from menagerie.studies.measures.measured import bits, label_rows
-from menagerie.studies.measures.probe_set import (
-    ALL_TOKENS,
-    BLOCK,
-    BOTH,
-    EMBEDDING,
-    IMAGE,
-    MEAN,
-    TEXT,
-    ProbeMeasure,
-    captions_of,
-    image_layers,
-    probe_axes,
-    text_layers,
-)
-from menagerie.studies.measures.probes import probe_binding, probe_left
+from menagerie.studies.measures.probe_set import ALL_TOKENS, BOTH, EMBEDDING, IMAGE, MEAN, TEXT, ProbeAxes, label_rows
+from menagerie.studies.measures.probes import bits, probe_binding, probe_left
+from menagerie.studies.scoring.models import Model, recorded_world
+from menagerie.studies.scoring.piece import Piece
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
@@ -43,11 +46,29 @@ if TYPE_CHECKING:
     from menagerie.studies.runs.data import Material
 
 SCORE = "score"
+Setting = TypeVar("Setting", str, int)
 RELATION = TEMPLATES["relation"]
+STAGES = {
+    (IMAGE, "tokens", ALL_TOKENS): "all patches",
+    (IMAGE, EMBEDDING, MEAN): "image embedding",
+    (TEXT, EMBEDDING, MEAN): "text embedding",
+    (BOTH, SCORE, SCORE): "score",
+}
+"""The names of the stages at which binding may be lost, by part, layer, and what is read of the layer."""
+OF = ("part", "layer", "read")
+LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
+layer, on pairs of animals that the probe wasn't trained on; 0 is chance. Bands are 95 % intervals over seeds. A probe
+at 0 may miss binding that is stored by place; the table has that."""
+STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is already in the pixels.
+“All patches” are the last layer's tokens side by side; the score is that of the true minus that of the swapped
+caption."""
+LOOSE = "Bits of probes are a lower bound, loose in noise and for wide embeddings: compare only within one probe set."
+TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes, of which animal and which
+texture is on the left, are combined. Means over seeds with 95 % intervals. {LOOSE}"""
 
 
 @dataclass(frozen=True)
-class Bits(ProbeMeasure):
+class Bits(probed.ProbeMeasure):
     """Rows of (part, layer, read, measure, value, chance, refused): what probes read from the mean token of each layer
     of images and of texts, and from all tokens of images side by side; the geometry of embeddings, unless `relation`;
     and the bits of scores, s(x, c) - s(x, c') for an image x, its caption c and the false caption c'."""
@@ -63,16 +84,19 @@ class Bits(ProbeMeasure):
         return self.read(scorer)
 
     def read(self, scorer: "Scorer") -> Iterator[Row]:
-        """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it. The two orders
-        of mention count as views of texts, so that a probe of "left" can't read what is named first."""
-        both = self.opened(scorer, RelatedSplit if self.relation else None)
-        axes, numbers = probe_axes(both[0])
-        of_images, of_texts = chosen_layers(scorer, self.layers)
+        """Yield the rows of a scorer in evaluation mode, whatever trained it. The two orders of mention count as views
+        of texts, so that a probe of "left" can't read what is named first."""
+        both = self.opened(scorer, RelatedSplit if self.relation else FramedSplit)
+        axes, numbers = probed.probe_axes(both[0])
+        of_images, of_texts = (
+            [name for name in layers if not self.layers or name in self.layers]
+            for layers in (image_layer_names(scorer), text_layer_names(scorer))
+        )
         wanted = [(layer, MEAN) for layer in of_images] + [(TOKENS, ALL_TOKENS)] * (TOKENS in of_images)
-        for (layer, read), embeddings in image_layers(scorer, both[0], wanted).items():
+        for (layer, read), embeddings in probed.image_layers(scorer, both[0], wanted).items():
             yield from self.probe(IMAGE, layer, read, embeddings[numbers], axes)
         wanted = [(layer, MEAN) for layer in of_texts]
-        found = [text_layers(scorer, captions_of(data), wanted) for data in both]
+        found = [probed.text_layers(scorer, probed.captions_of(data), wanted) for data in both]
         for layer, read in wanted:
             embeddings = np.concatenate([each[layer, read][numbers] for each in found])
             yield from self.probe(TEXT, layer, read, embeddings, axes.repeated(2))
@@ -82,13 +106,12 @@ class Bits(ProbeMeasure):
         self, part: str, layer: str, read: str, embeddings: Float[np.ndarray, "v p q d"], axes: ProbeAxes
     ) -> Iterator[Row]:
         """Yield what probes read of a layer, and the geometry of its embeddings if it is the last one."""
-        place = {"part": part, "layer": layer, "read": read}
         if self.relation:
-            yield bits(probe_left(embeddings, axes)).row(**place, measure="bits")
+            yield bits(probe_left(embeddings, axes)).row(part=part, layer=layer, read=read, measure="bits")
             return
-        yield from label_rows(**place, found=probe_binding(embeddings, axes))
+        yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
         if layer == EMBEDDING:
-            yield from label_rows(**place, found=geometry(embeddings, axes))
+            yield from label_rows(part, layer, read, geometry(embeddings, axes))
 
 
 class RelatedSplit(FramedSplit):
@@ -106,17 +129,6 @@ class RelatedSplit(FramedSplit):
         return write_caption(content_of(scene, 0, RELATION, objects), RELATION)
 
 
-def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return a scorer's layers of images and of texts: all, or those with these names."""
-    from menagerie.models.layers import image_layer_names, text_layer_names
-
-    images, texts = (
-        [name for name in layers if not named or name in named]
-        for layers in (image_layer_names(scorer), text_layer_names(scorer))
-    )
-    return images, texts
-
-
 def margins_of(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Float[np.ndarray, " n"]:
     """Return each image's score with its caption minus that with the false one, for both orders of mention."""
 
@@ -125,11 +137,189 @@ def margins_of(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Float[np.nda
 
     found: list[torch.Tensor] = []
     with torch.no_grad():
-        for start in range(0, len(both[0]), BLOCK):
-            some = range(start, min(start + BLOCK, len(both[0])))
+        for start in range(0, len(both[0]), probed.BLOCK):
+            some = range(start, min(start + probed.BLOCK, len(both[0])))
             draws = [0] * len(some)
             images = scorer.encode_images(scorer.pixel_scale(both[0].images(some).to(scorer.device)))
             for data in both:  # the same images in the same order
                 true, false = data.captions(some, draws), data.negatives(some, draws)
                 found.append((score(images, true) - score(images, false)).float().cpu())
     return torch.cat(found).numpy()
+
+
+def rows_at_steps(records: Records, bits: Bits, states: Sequence[int] = ()) -> pd.DataFrame:
+    """Return all rows of the measure, after the last step ("step" is None) and at the steps of kept states."""
+    rows = records.rows_of(bits, (None, *states))
+    return rows if "step" in rows else rows.assign(step=None)
+
+
+def mean_bits(rows: pd.DataFrame, by: Sequence[str]) -> dict[tuple[Any, ...], Estimate]:
+    """Return the mean over seeds of bits, for each combination of the columns `by`."""
+    return {key: its._replace(times=1, digits=2) for key, its in probed.seed_means(rows, by).items()}
+
+
+def bit_parts(
+    rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str] = (), lengths: Mapping[str, int] | None = None
+) -> Iterator[Part]:
+    """Yield the parts of a page on the rows of the measure. `names` are the models' names in the page, `axes` the
+    labels that tell places of a grid apart, and `lengths` has each model's number of steps, if states were kept."""
+    if not len(rows):
+        return
+    yield from map(Sentence, stage_sentences(rows, names, axes))
+    steps = rows["step"].astype(float).fillna(rows["model"].map(lengths or {}))
+    named = rows.assign(step=steps, model=rows["model"].map(names), last=rows["step"].isna()).dropna(subset="value")
+    last, all_bits = named[named["last"]], named[named["measure"] == "bits"]
+    layers = layer_frame(last[last["measure"] == "bits"])
+    yield Chart("bits-by-layer", bit_lines(layers, "of", "layer"), says=LAYERS_SAYS)
+    if len(last) < len(named):
+        yield Heading("Over training")
+        yield Chart("bits-over-training", bit_lines(stage_frame(all_bits), "stage", "step"), says=STEPS_SAYS)
+    yield Heading("All layers")
+    header = ("model", "of", "layer", "bits", "bits by place")
+    yield Rows("layers", header, layer_lines(last), says=TABLE_SAYS)
+
+
+def stage_sentences(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str] = ()) -> Iterator[str]:
+    """Say how much of the bit each stage of each model holds in the end, and which embedding holds less."""
+    last = rows[(rows["measure"] == "bits") & rows["step"].isna()]
+    for (*place, model), its in last.groupby([*axes, "model"], sort=False):
+        means = {STAGES.get(key): value for key, value in mean_bits(its, OF).items()}
+        held = ", ".join(f"{stage} {means[stage]}" for stage in STAGES.values() if stage in means)
+        said = ", ".join(f"{value:.0%} {name.replace('_', ' ')}" for name, value in zip(axes, place, strict=True))
+        where = f" ({said})" if said else ""
+        image, text = (means.get(f"{part} embedding", NOTHING) for part in (IMAGE, TEXT))
+        less = "text" if text.high < image.low else "image" if image.high < text.low else ""
+        lost = f" Binding is lost in the {less}'s embedding." if less else ""
+        yield f"{names[model]}{where}, bits (of 1, chance 0) on which animal has which texture: {held}.{lost}"
+
+
+def layer_frame(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean bits of the mean token of each layer of images and of texts."""
+    frame = frame_of(rows[rows["read"] == MEAN].assign(of=rows["part"] + "s"), ("of", "model", "layer"))
+    return frame.sort_values("layer", key=lambda names: names == EMBEDDING, kind="stable")  # behind scorers' own layers
+
+
+def stage_frame(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean bits of each stage by training step."""
+    stages = [STAGES.get(key) for key in zip(*(rows[name] for name in OF), strict=True)]
+    return frame_of(rows.assign(stage=stages).dropna(subset="stage"), ("stage", "model", "step"))
+
+
+def frame_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    means = [(*key, its.value, its.low, its.high) for key, its in mean_bits(rows, by).items()]
+    return pd.DataFrame(means, columns=[*by, "value", "low", "high"])
+
+
+def bit_lines(frame: pd.DataFrame, panel: str, x: str) -> Any:
+    """Return a chart with a panel for each value of a column: a line for each model, with its interval as a band."""
+    import altair as alt
+
+    along = alt.X("step:Q") if x == "step" else alt.X(f"{x}:N", sort=list(dict.fromkeys(frame[x])))
+    colour = alt.Color("model:N", sort=None, title=None, legend=alt.Legend(symbolOpacity=1))
+    base = alt.Chart(frame).encode(x=along, color=colour)
+    band = base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q"), y2="high:Q")
+    value = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1]), title="bits, of 1")
+    lines = base.mark_line(point=True).encode(y=value, tooltip=list(frame))
+    panels = alt.layer(band, lines, data=frame).properties(width=230, height=190)
+    shown = sorted(dict.fromkeys(frame[panel]), key=[*STAGES.values(), "images", "texts"].index)
+    return panels.facet(alt.Facet(f"{panel}:N", sort=shown, title=None), columns=2).resolve_scale(x="independent")
+
+
+def layer_lines(last: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return a line for each layer of each model: the bits of an animal's texture, and the bits by place."""
+    means = mean_bits(last[last["measure"].isin(("bits", "place_bits"))], ("model", *OF, "measure"))
+    return [
+        (
+            *(model, part, layer if read in (MEAN, SCORE) else f"{layer}, side by side"),
+            *(str(means.get((model, part, layer, read, name), DASH)) for name in ("bits", "place_bits")),
+        )
+        for model, part, layer, read in dict.fromkeys(key[:-1] for key in means)
+    ]
+
+
+@dataclass(frozen=True)
+class ProbePiece(Piece):
+    """A model on the probe set."""
+
+    measure: Bits
+    called: str
+    """The model's name in tables, which trainings that differ only in their seed share."""
+    number: int
+    """Seed of the model's training."""
+    tests: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def model(self) -> str:
+        return self.called
+
+    @property
+    def seed(self) -> int:
+        return self.number
+
+    @property
+    def name(self) -> str:
+        return self.tested.label
+
+    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
+        """Probe the model; write the rows of the measure, and return the result."""
+        torch.manual_seed(self.seed)  # as after training
+        rows = attempt(self.name, "fails", lambda: list(self.measure.read(prepared.scorer)))
+        write_measured(self.folder, self.measure, None, rows)
+        report(self.steps)
+        return {"seed": self.seed, "subsets": {}}
+
+
+def probe_piece(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:
+    """Return the piece that probes one model, which tables call as `called`, with `seed`."""
+    name = digest({"model": tested.weights, "probed": measure.settings})
+    return ProbePiece(tested, "probe set", name, scenes_in(measure.recipe), measure, called.label, seed, **how)
+
+
+@cache
+def scenes_in(recipe: ProbeRecipe) -> int:
+    return len(recipe.plan(load_world(recipe.world))[recipe.tests[0]])
+
+
+def agreed_setting(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
+    """Return the given setting, or that of all models' training (`found`, by their labels), or `default`."""
+    values = {value: label for label, value in found.items() if value}
+    if given or not values:
+        return given or default
+    if len(values) > 1:
+        (one, first), (two, second), *_ = values.items()
+        raise UserError(f"{first} was trained with {one}, {second} with {two}: give the {option} of the probe set")
+    return next(iter(values))
+
+
+def side_of(model: Model) -> int:
+    """Return the side of the images that a checkpoint of ours reads; 0 for other models."""
+    return config_in(model.source.folder).towers.resolution if isinstance(model.source, Checkpoint) else 0
+
+
+def check_model_knows(model: Model, recipe: ProbeRecipe) -> None:
+    """Raise for a model whose training world or vocabulary lacks something of the probe set."""
+    way_out = "give its --world, or only animals and textures that it knows (--probe-animals, --probe-textures)"
+    animals, textures = choose_names(recipe, load_world(recipe.world))
+    if world := recorded_world(model):
+        there = load_world(world)
+        if strange := [name for name in (*animals, *textures) if name not in (*there.animals, *there.textures)]:
+            raise UserError(f"{model.label} was trained in {world}, which has no {', '.join(strange)}; {way_out}")
+    known = set(config_in(model.source.folder).texts.words) if isinstance(model.source, Checkpoint) else set()
+    if known and (missing := [word for word in probe_words(recipe) if word not in known]):
+        raise UserError(f"{model.label} has no {', '.join(missing)} in its vocabulary; {way_out}")
+
+
+@cache
+def probe_words(recipe: ProbeRecipe) -> tuple[str, ...]:
+    """List the words of a probe set's captions."""
+    scenes = recipe.plan(load_world(recipe.world))[recipe.tests[0]]
+    texts = (recipe.texts(test, scene)[0].text for test in recipe.tests for scene in scenes)
+    return tuple(dict.fromkeys(word for text in texts for word in text.split()))
+
+
+def check_layers(models: Sequence[Model], layers: Sequence[str]) -> None:
+    """Raise for a layer that no model has. Loads the models."""
+    scorers = (model.source.scorer().eval() for model in models)
+    known = dict.fromkeys(name for its in scorers for name in (*image_layer_names(its), *text_layer_names(its)))
+    if strange := next((name for name in layers if name not in known), None):
+        raise UserError(f"--layers {strange!r}: no such layer; there are: {', '.join(known)}")

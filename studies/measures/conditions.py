@@ -2,9 +2,9 @@
 holds, and in which all hold.
 
 Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) state them as inequalities between scores. Here each names
-pairs of texts of a scene of which the first has to score above the second, so that scorers without vectors can be
-tested too. Of scorers with one vector for each image and each text, conditions between two images or two texts are also
-tested. The texts of a scene have names, listed in `condition_texts.named_texts`.
+pairs of texts of a scene (`named_texts`) of which the first has to score above the second, so that scorers without
+vectors can be tested too. Of scorers with one vector for each image and each text, conditions between two images or two
+texts are also tested.
 """
 
 from collections import Counter
@@ -17,28 +17,32 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num, UInt8
 from torch import Tensor
 
+from menagerie.envs.core.identity import generator
+from menagerie.envs.relations import RELATIONS
+from menagerie.envs.scene import Object, Scene
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item
-from menagerie.generators.captions.templates import Caption, template_of
+from menagerie.generators.captions.templates import (
+    Caption,
+    Content,
+    Template,
+    phrasing_number,
+    template_of,
+    write_caption,
+)
+from menagerie.generators.splits.probe_scenes import objects_from_left, quartet
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.alignment import units
-from menagerie.studies.measures.axes import ProbeAxes
-from menagerie.studies.measures.condition_texts import Named, named_texts_of_all
-from menagerie.studies.measures.measured import Measured, no_number, share_right
-from menagerie.studies.measures.probe_set import (
-    ProbeMeasure,
-    has_vectors,
-    image_vectors,
-    probe_axes,
-    text_vectors,
-    unknown_words_reason,
-)
+from menagerie.studies.measures import probe_set as probed
+from menagerie.studies.measures.geometry import units
+from menagerie.studies.measures.probe_set import Measured, ProbeAxes, no_number, share_right
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.scorer import Scorer
     from menagerie.studies.runs.data import Material
 
+LEFT, RIGHT = RELATIONS["left/right"].predicates
+ABSENT_SEED = 0  # of the draw of absent animals
 CATEGORISATION, BINDING, PLACE, NEGATION = "categorisation", "attribute binding", "place", "negation"
 CONDITIONS = (CATEGORISATION, BINDING, PLACE, NEGATION)
 ALL, EVERY, INDEPENDENT = "all", "every part", "if independent"
@@ -47,8 +51,9 @@ OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
 OTHER_VIEW = "images: another view nearer than the swap"
 SAME_PLACE = "images: the same place beside another object nearer than another place"
 NEGATED = ("one", "other", "no one", "no other")  # texts of the conditions between texts
+Named = dict[str, Caption]
 Scores = Mapping[str, Float[np.ndarray, "v p q"]]
-"""Map the name of a text to the score of each scene with its text of that name."""
+"""By the name of a text, the score of each scene with its text of that name."""
 
 
 class ConditionPart(NamedTuple):
@@ -80,8 +85,57 @@ PARTS = (
 )
 
 
+def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
+    """Return the texts of each scene, by their names."""
+    animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
+    return [named_texts(scene, animals, template, seed) for scene in scenes]
+
+
+def named_texts(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
+    """Return the named texts of a scene; comments have them for a red cat on the left and a white dog on the right,
+    where a pig and a bear are absent. Absent animals are the same for a scene, its swap and its mirror."""
+    number = phrasing_number(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
+
+    def say(objects: tuple[Object, ...], *predicates: str, denied: tuple[Object, ...] = ()) -> Caption:
+        return write_caption(Content(scene, objects, predicates, denied, number), template)
+
+    one, other = objects_from_left(scene)
+    new_one, new_other = absent_pair(one, other, animals)
+    swapped = one._replace(texture=other.texture), other._replace(texture=one.texture)
+    joint = (LEFT,) * template.relation  # a template with relations states one in "both" and "both swapped" too
+    return {
+        "one": say((one,)),  # a red cat
+        "other": say((other,)),  # a white dog
+        "one absent": say((new_one,)),  # a red pig
+        "other absent": say((new_other,)),  # a white bear
+        "one wrong": say(swapped[:1]),  # a white cat
+        "other wrong": say(swapped[1:]),  # a red dog
+        "both": say((one, other), *joint),  # a red cat and a white dog
+        "both swapped": say(swapped, *joint),  # a white cat and a red dog
+        "placed": say((other, one), RIGHT),  # a white dog to the right of a red cat
+        "turned": say((one, other), RIGHT),  # a red cat to the right of a white dog
+        "one, not absent": say((one,), denied=(new_other,)),  # a red cat and no white bear
+        "one, not other": say((one,), denied=(other,)),  # a red cat and no white dog
+        "other, not absent": say((other,), denied=(new_one,)),  # a white dog and no red pig
+        "other, not one": say((other,), denied=(one,)),  # a white dog and no red cat
+        "no absent": say((), denied=(new_other,)),  # no white bear
+        "no other": say((), denied=(other,)),  # no white dog
+        "no absent one": say((), denied=(new_one,)),  # no red pig
+        "no one": say((), denied=(one,)),  # no red cat
+    }
+
+
+def absent_pair(one: Object, other: Object, animals: Sequence[str]) -> tuple[Object, Object]:
+    """Return the two objects with their animals replaced by two that the scene doesn't show, of at least four."""
+    both = sorted((one.animal, other.animal))
+    left = [name for name in animals if name not in both]
+    first, second = generator(ABSENT_SEED, "absent", *both).permutation(len(left))[:2]
+    new = dict(zip(both, (left[first], left[second]), strict=True))
+    return one._replace(animal=new[one.animal]), other._replace(animal=new[other.animal])
+
+
 @dataclass(frozen=True)
-class Conditions(ProbeMeasure):
+class Conditions(probed.ProbeMeasure):
     """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by embeddings if the scorer has
     one vector for each image and each text. The measure "holds" is the share of scenes, "margin" (of embeddings) by how
     much the first is nearer, on average. Captions are worded as in the scorer's training; a condition is refused if its
@@ -91,7 +145,7 @@ class Conditions(ProbeMeasure):
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened(scorer)
-        axes, numbers = probe_axes(data)
+        axes, numbers = probed.probe_axes(data)
         recipe = material.train.split.recipe
         texts = named_texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
         unsaid = unaskable_conditions(texts, material.texts)
@@ -99,10 +153,10 @@ class Conditions(ProbeMeasure):
         bench = ProbeScenes(data, [tuple(its[name] for name in names) for its in texts])
         scores = np.concatenate(score_items(scorer, bench))[numbers]
         yield from by_scores({name: scores[..., k] for k, name in enumerate(names)}, axes, unsaid)
-        if has_vectors(scorer):
-            asked = NEGATED if NEGATION not in unsaid else ()
-            of_texts = {name: text_vectors(scorer, [its[name] for its in texts])[numbers] for name in asked}
-            yield from by_embeddings(image_vectors(scorer, data)[numbers], of_texts, axes)
+        if probed.has_vectors(scorer):
+            asked = {name: [its[name] for its in texts] for name in NEGATED if NEGATION not in unsaid}
+            of_texts = {name: probed.text_layers(scorer, its)[probed.VECTOR][numbers] for name, its in asked.items()}
+            yield from by_embeddings(probed.image_layers(scorer, data)[probed.VECTOR][numbers], of_texts, axes)
 
 
 class ProbeScenes(Benchmark):
@@ -122,17 +176,14 @@ def unaskable_conditions(texts: Sequence[Named], known: Sequence[str]) -> dict[s
     found = {}
     for condition in CONDITIONS:
         names = {name for part in PARTS if part.condition == condition for name in part.texts}
-        if reason := unknown_words_reason({its[name].text for its in texts for name in names}, known):
+        if reason := probed.unknown_words_reason({its[name].text for its in texts for name in names}, known):
             found[condition] = reason
     return found
 
 
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the share of scenes in which each part holds; in which each condition holds; and in which all conditions
-    hold that can be tested. Also yield what the last share would be if conditions were independent.
-
-    `lacking` has the reasons why conditions can't be tested, by condition.
-    """
+    """Yield the share of scenes in which each part holds, each condition, and all conditions that can be tested; and
+    what the last share would be if conditions were independent. `lacking` says by condition why it can't be tested."""
 
     def row(condition: str, part: str, its: Measured) -> Row:
         return its.row(by="scores", condition=condition, part=part, measure="holds")
@@ -190,18 +241,14 @@ def by_embeddings(
     if texts:
         one, two, no_one, no_two = (units(texts[name]) for name in NEGATED)
         pairs.append((NEGATION, "texts: another object nearer than the denial of this one", one, two, no_one))
-    margins = [(name, part, cosines(z, near) - cosines(z, far)) for name, part, z, near, far in pairs]
+    margins = [(name, part, (z * near).sum(-1) - (z * far).sum(-1)) for name, part, z, near, far in pairs]
     if texts:
-        denials = cosines(no_one, no_two) - cosines(one, two)
+        denials = (no_one * no_two).sum(-1) - (one * two).sum(-1)
         margins.append((NEGATION, "texts: two denials nearer than two affirmations", denials))
     for condition, part, margin in margins:
         place = {"by": "embeddings", "condition": condition, "part": part}
         yield share_right(margin).row(**place, measure="holds")
         yield Measured(margin.mean(), 0.0).row(**place, measure="margin")
-
-
-def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) -> Float[np.ndarray, "v p q"]:
-    return (x * y).sum(-1)
 
 
 def replacing_pairs(axes: ProbeAxes, side: int) -> Int[np.ndarray, " p"]:

@@ -1,48 +1,43 @@
-"""Geometry: how much of the variance of embeddings comes from which object has which texture, and in what form; with
-their alignment and edits a measure of finished runs.
+"""Geometry: how much of the variance of embeddings comes from which object has which texture, and in what form; how far
+images and texts agree on what a swap changes, and what a matrix could repair; whether a scorer takes a scene for its
+swap once the scene's embedding is moved towards the swap's. As a measure of finished runs.
 
-D is a scene's embedding minus its swap's. Inner products are taken between two views, so that the noise of a single
-view drops out."""
+D is a scene's embedding minus its swap's. Inner products of D are taken between two views, so that the noise of a
+single view drops out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Num
+from scipy.optimize import minimize
+from scipy.special import expit
 
+from menagerie.envs.core.errors import UserError
 from menagerie.studies.frame.measure import Row
-from menagerie.studies.measures.alignment import alignment, measure_edits, units
-from menagerie.studies.measures.axes import ProbeAxes
-from menagerie.studies.measures.measured import Measured, label_rows, no_number
-from menagerie.studies.measures.probe_set import (
-    BOTH,
-    EMBEDDING,
-    IMAGE,
-    MEAN,
-    TEXT,
-    ProbeMeasure,
-    captions_of,
-    has_vectors,
-    image_vectors,
-    probe_axes,
-    text_vectors,
-    unknown_words_reason,
-)
+from menagerie.studies.frame.parts import Rows
+from menagerie.studies.measures import probe_set as probed
+from menagerie.studies.measures.probe_set import BOTH, EMBEDDING, IMAGE, MEAN, TEXT, Measured, ProbeAxes, no_number
 from menagerie.studies.measures.probes import one_core, ridge
+from menagerie.studies.measures.products import composition_means
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.studies.runs.data import Material
 
-FOLDS = 5
+FOLDS, EDIT_FOLDS = 5, 2
 PENALTY = 1.0  # of additive fits: as much as one scene counts
 SURE = 4  # standard errors by which E[D1 . D2] must be above 0
 LEAST_KEPT = 0.5  # of the variance between quartets, once that between backgrounds is subtracted
 ROUNDING = 1e-9  # share of embeddings' mean square: less is rounding
-Embeddings = Float[np.ndarray, "v p q d"]
+MATRIX_PENALTY, STEPS = 1e-3, 40  # of the matrix between images and texts
 EDITED = "edited image"
 PLACE = {"layer": EMBEDDING, "read": MEAN, "measure": "share"}  # of refused rows
+Embeddings = Float[np.ndarray, "v p q d"]
+Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
+"""From embeddings to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped caption c'."""
 
 
 class Geometry(NamedTuple):
@@ -99,17 +94,12 @@ def binding_share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxe
             f"quartets, and {100 * LEAST_KEPT:.0f} % are needed; take more animals or textures",
             0.0,
         )
-    quartets = quartet_means(z, axes)
+    both = (z + z[:, :, axes.swaps]) / 2
+    quartets = (both + both[:, axes.mirrors]) / 2  # the mean of each scene's quartet in the same view
     varied = view_product(z - quartets).mean() + view_product(subtract_backgrounds(quartets, axes)).mean() / kept
     if varied <= ROUNDING * mean_square(z):
         return no_number("views don't agree on how scenes differ", 0.0)
     return Measured(power.mean() / (4 * varied), 0.0)
-
-
-def quartet_means(z: Embeddings, axes: ProbeAxes) -> Embeddings:
-    """Return, for each scene, the mean embedding of its quartet in the same view."""
-    both = (z + z[:, :, axes.swaps]) / 2
-    return (both + both[:, axes.mirrors]) / 2
 
 
 def subtract_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
@@ -124,15 +114,11 @@ def subtract_backgrounds(z: Embeddings, axes: ProbeAxes) -> Embeddings:
 
 def kept_without_backgrounds(axes: ProbeAxes) -> float:
     """Return the share of the variance between quartets that views share and `subtract_backgrounds` leaves, in the mean
-    over all assignments of embeddings to quartets.
-
-    For Q quartets it is the mean of tr(P1 P2) / (Q - 1) over pairs of views, where P subtracts the means of a view's B
-    backgrounds. It is (Q - B) / (Q - 1) if all views have the same backgrounds, and about its square if they don't.
-    """
+    over all assignments of embeddings to quartets. For Q quartets it is the mean of tr(P1 P2) / (Q - 1) over pairs of
+    views, where P subtracts the means of a view's backgrounds."""
     views, scenes = len(axes.backgrounds), axes.backgrounds[0].size
     drawn = axes.backgrounds.reshape(views, scenes, 1) == np.unique(axes.backgrounds)
-    sizes = drawn.sum(1, keepdims=True)
-    unit = drawn / np.sqrt(np.maximum(sizes, 1))
+    unit = drawn / np.sqrt(np.maximum(drawn.sum(1, keepdims=True), 1))
     common = (np.einsum("unb,vnc->uvbc", unit, unit) ** 2).sum((2, 3))
     kinds, quartets = common.diagonal(), scenes // 4
     traces = quartets - np.add.outer(kinds, kinds) + common
@@ -146,26 +132,22 @@ def mean_square(z: Embeddings) -> float:
 def composition_fit(
     d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool
 ) -> Measured:
-    """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals.
-
-    All products are between two views, so that noise drops out. The noise of fits would lower R2, most where the probe
-    set is small; noise that all pairs of a view share would raise it.
-    """
+    """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals. Within a
+    view, the noise of fits would lower R2, and noise that all pairs share would raise it."""
     x = swap_regressors(axes, placed)
     folds, missed = axes.folds(FOLDS), 0.0
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold
-        told = np.stack([x[test] @ ridge(as_rows(x[train]), as_rows(each[train]), PENALTY) for each in d])
-        missed += view_product(d[:, test] - told).sum()
+        rows = x[train].reshape(-1, x.shape[-1])
+        fits = [ridge(rows, each[train].reshape(-1, d.shape[-1]), PENALTY) for each in d]
+        missed += view_product(d[:, test] - np.stack([x[test] @ fit for fit in fits])).sum()
     return Measured(1 - missed / power.sum(), 0.0)
 
 
 def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
-    """Return the regressors of D, 1 for each composition of a scene and -1 for each of its swap; by place if
-    `placed`."""
+    """Return the regressors of D: 1 for each composition of a scene, -1 for each of its swap; or by place."""
     textures = axes.textures[axes.half]
-    kinds = int(np.prod(axes.kinds))
-    x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, kinds))
+    x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, int(np.prod(axes.kinds))))
     p, h = np.ogrid[: len(axes.animals), : len(textures)]
     for place in (0, 1):
         animal = axes.animals[:, None, place] * axes.kinds[1]
@@ -174,12 +156,126 @@ def swap_regressors(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]
     return x.reshape(*x.shape[:2], -1)
 
 
-def as_rows(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
-    return x.reshape(-1, x.shape[-1])
+class Alignment(NamedTuple):
+    """How well unit vectors agree: x of an image, t of its text and t' of the swapped text."""
+
+    gap: Measured
+    """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is its value for orthogonal means."""
+    cosine: Measured
+    """Mean cos(D_image, D_text)."""
+    before: Measured
+    """Share of swaps that are right: x'(t - t') > 0. A tie counts one half."""
+    after: Measured
+    """The same with a matrix between the embeddings: x'(I + A)(t - t') > 0."""
+
+
+@one_core
+def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Alignment:
+    """Measure how far embeddings of images and texts agree. The matrix A is fitted with the logistic loss on other
+    pairs of animals: it shows what LABCLIP (Koishigarina et al., 2502.03566) could repair."""
+    for embeddings in (images, texts):
+        axes.check(embeddings)
+    x, t = units(images), units(texts)
+    d = t - t[:, :, axes.swaps]
+    one, two = x.mean((0, 1, 2)), t.mean((0, 1, 2))
+    gap = Measured(((one - two) ** 2).sum(), (one**2).sum() + (two**2).sum())
+    right, repaired = (probed.share_right(margins) for margins in ((x * d).sum(-1), margins_after_matrix(x, d, axes)))
+    return Alignment(gap, swap_cosine(x, t, axes), right, repaired)
+
+
+def units(embeddings: Num[np.ndarray, "v p q d"]) -> Embeddings:
+    sizes = np.linalg.norm(embeddings.astype(np.float64), axis=-1, keepdims=True)
+    if not sizes.all():
+        raise UserError("an embedding of the probe set is 0 and has no direction")
+    return embeddings / sizes
+
+
+def swap_cosine(x: Embeddings, t: Embeddings, axes: ProbeAxes) -> Measured:
+    one, two = axes.swap_differences(x), axes.swap_differences(t)
+    sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
+    moved = sizes > 1e-12
+    if not moved.any():
+        return no_number("a swap changes no embedding", 0.0)
+    return Measured(((one * two).sum(-1)[moved] / sizes[moved]).mean(), 0.0)
+
+
+def margins_after_matrix(x: Embeddings, d: Embeddings, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
+    """Return the margins x'(I + A)d, each with a matrix fitted on other pairs of animals."""
+    margins, folds = np.zeros(x.shape[:3]), axes.folds(FOLDS)
+    for fold in range(FOLDS):
+        train = folds != fold
+        matrix = fit_matrix(*(part[:, train].reshape(-1, part.shape[-1]).astype(np.float32) for part in (x, d)))
+        margins[:, ~train] = ((x[:, ~train] @ matrix) * d[:, ~train]).sum(-1)
+    return margins
+
+
+def fit_matrix(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
+    """Return the I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + MATRIX_PENALTY |A|^2 over A and b > 0."""
+    width = x.shape[1]
+    unit = np.eye(width, dtype=np.float32)
+
+    def loss(flat: Float[np.ndarray, " k"]) -> tuple[float, Float[np.ndarray, " k"]]:
+        a, scale = flat[:-1].reshape(width, width).astype(np.float32), float(np.exp(flat[-1]))
+        margins = ((x @ (unit + a)) * d).sum(-1).astype(np.float64)
+        slope = -scale * expit(-scale * margins) / len(x)
+        gradient = x.T @ (slope[:, None].astype(np.float32) * d) + 2 * MATRIX_PENALTY * a
+        value = np.logaddexp(0, -scale * margins).mean() + MATRIX_PENALTY * (a.astype(np.float64) ** 2).sum()
+        return float(value), np.append(gradient.reshape(-1).astype(np.float64), slope @ margins)
+
+    start = np.append(np.zeros(width * width), 3.0)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    return np.eye(width) + found[:-1].reshape(width, width)
+
+
+class Edits(NamedTuple):
+    """Of the scenes whose own caption is preferred, the share in which an edit makes the swapped caption preferred.
+    Chance is the share after a move as far in a random direction."""
+
+    compositions: Measured
+    """Moved by the mean embeddings of the scene's own compositions, in their places."""
+    others: Measured
+    """Moved by the mean embeddings of the same textures on two other animals."""
+    places: Measured
+    """Moved by the mean embeddings of textures in their places, over all animals."""
+
+
+def measure_edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
+    """Measure how often edits change which caption is preferred. For both objects an edit adds omega_target -
+    omega_source to an embedding z, where omega is the mean embedding of a composition or of a texture in a place, over
+    scenes of other pairs of animals.
+
+    Uselis et al. (2605.31503) ask how vectors of compositions are composed; this is our causal test of such vectors."""
+    axes.check(embeddings)
+    right = margins(embeddings) > 0
+    if not right.any():
+        return Edits(*[no_number("no scene's own caption is preferred before the edit")] * 3)
+    kinds, folds, random = axes.kinds[0], axes.folds(EDIT_FOLDS), np.random.default_rng(seed)
+    means = [composition_means(embeddings, axes, folds != fold) for fold in range(EDIT_FOLDS)]
+    others = np.array([random.choice(np.setdiff1d(np.arange(kinds), pair), 2, replace=False) for pair in axes.animals])
+    moves = [
+        np.stack([exchange(means[fold], axes, pair) for fold, pair in zip(folds, animals, strict=True)])
+        for animals in (axes.animals, others, [None] * len(folds))
+    ]
+    drawn = random.normal(size=moves[0].shape)
+    sizes = [np.linalg.norm(its, axis=-1, keepdims=True) for its in (moves[0], drawn)]
+    *flipped, by_chance = (
+        float(((margins(embeddings + move.astype(embeddings.dtype)) < 0) & right).sum() / right.sum())
+        for move in (*moves, drawn * sizes[0] / sizes[1])
+    )
+    return Edits(*(Measured(share, by_chance) for share in flipped))
+
+
+def exchange(
+    means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"] | None
+) -> Num[np.ndarray, "q d"]:
+    """Return how embeddings change when two animals (None: all, on average) exchange each pair of textures."""
+    left, right = means.mean(1) if animals is None else means[[0, 1], animals]
+    t, u = axes.textures.T
+    return left[u] - left[t] + right[t] - right[u]
 
 
 @dataclass(frozen=True)
-class EmbeddingGeometry(ProbeMeasure):
+class EmbeddingGeometry(probed.ProbeMeasure):
     """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the embeddings of images and
     of texts, of both together, and of edited embeddings of images. There is a single refused row if a scorer has no
     such embeddings, or if the captions have words that no training text has."""
@@ -188,15 +284,15 @@ class EmbeddingGeometry(ProbeMeasure):
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)
-        axes, numbers = probe_axes(both[0])
-        reason = unknown_words_reason([text for data in both for text in data.records.captions], material.texts)
-        if not has_vectors(scorer):
+        axes, numbers = probed.probe_axes(both[0])
+        reason = probed.unknown_words_reason([text for data in both for text in data.records.captions], material.texts)
+        if not probed.has_vectors(scorer):
             reason = f"{type(scorer).__name__} has no single vector for each image and each text"
         if reason:
             yield no_number(reason).row(part=TEXT, **PLACE)
             return
-        texts = [text_vectors(scorer, captions_of(data))[numbers] for data in both]
-        yield from geometry_rows(image_vectors(scorer, both[0])[numbers], texts, axes)
+        texts = [probed.text_layers(scorer, probed.captions_of(data))[probed.VECTOR][numbers] for data in both]
+        yield from geometry_rows(probed.image_layers(scorer, both[0])[probed.VECTOR][numbers], texts, axes)
 
 
 def geometry_rows(
@@ -204,13 +300,36 @@ def geometry_rows(
 ) -> Iterator[Row]:
     """Yield the measures of images and of texts. The two orders of mention count as views of the same images."""
     twice, of_texts = axes.repeated(len(texts)), np.concatenate(texts)
-    yield from label_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
-    yield from label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
+    yield from probed.label_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
+    yield from probed.label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
     if images.shape != texts[0].shape:
         sizes = f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text"
         yield no_number(f"{sizes} don't share a space").row(part=BOTH, **PLACE)
         return
-    yield from label_rows(BOTH, EMBEDDING, MEAN, alignment(np.concatenate([images] * len(texts)), of_texts, twice))
+    agreement = alignment(np.concatenate([images] * len(texts)), of_texts, twice)
+    yield from probed.label_rows(BOTH, EMBEDDING, MEAN, agreement)
     unit = units(texts[0])
     swapped = unit - unit[:, :, axes.swaps]
-    yield from label_rows(EDITED, EMBEDDING, MEAN, measure_edits(images, axes, lambda moved: (moved * swapped).sum(-1)))
+    edits = measure_edits(images, axes, lambda moved: (moved * swapped).sum(-1))
+    yield from probed.label_rows(EDITED, EMBEDDING, MEAN, edits)
+
+
+SHOWN = {
+    (TEXT, "share"): "text: binding share",
+    (IMAGE, "share"): "image: binding share",
+    (BOTH, "gap"): "gap",
+    (BOTH, "cosine"): "cos of what a swap changes",
+    (BOTH, "before"): "swaps right",
+    (BOTH, "after"): "after one matrix",
+    (EDITED, "compositions"): "edit: compositions",
+    (EDITED, "others"): "other compositions",
+    (EDITED, "places"): "textures in places",
+}
+"""The rows of the table of alignment, with their names in it."""
+
+
+def alignment_table(rows: pd.DataFrame) -> Rows:
+    """Return a table of how images and texts agree, and of edits; places of a grid are pooled."""
+    named = rows.assign(measure=[SHOWN.get(key) for key in zip(rows["part"], rows["measure"], strict=True)])
+    order = named.dropna(subset="measure").sort_values("measure", key=lambda its: its.map([*SHOWN.values()].index))
+    return probed.table_by_model("alignment", order, ("measure",), 1, 2)

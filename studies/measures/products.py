@@ -1,4 +1,4 @@
-"""Products: whether embeddings of compositions can be predicted from those of other compositions."""
+"""Embeddings of compositions: their means, and whether they can be predicted from those of other compositions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,13 +7,31 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.measures.measured import Measured, no_number
+from menagerie.studies.measures.probe_set import Measured, ProbeAxes, no_number
 from menagerie.studies.measures.probes import one_core, ridge
 
 STARTS = 3  # random ones; the best on the fitted compositions is taken
 SWEEPS = 80
 PENALTY = 1e-2
 SUM_PENALTY = 1e-3
+
+
+def composition_means(
+    embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
+) -> Num[np.ndarray, "2 a t d"]:
+    """Return the mean embedding of the scenes with each composition (animal, texture) in each place, left and right,
+    over all views. Only kept pairs of animals count. Raises unless these have each animal in both places."""
+    chosen = np.ones(len(axes.animals), bool) if kept is None else kept
+    mean, means = embeddings.mean(0), np.zeros((2, *axes.kinds, embeddings.shape[-1]), embeddings.dtype)
+    for place, animal in np.ndindex(2, axes.kinds[0]):
+        of_animal = mean[chosen & (axes.animals[:, place] == animal)].astype(float)
+        if not len(of_animal):
+            raise UserError(
+                "the probe set is too small: without held-out scenes, an animal is never in one of the places"
+            )
+        for texture in range(axes.kinds[1]):
+            means[place, animal, texture] = of_animal[:, axes.textures[:, place] == texture].mean((0, 1))
+    return means
 
 
 class Products(NamedTuple):

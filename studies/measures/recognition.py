@@ -7,16 +7,16 @@ texts are captions of one object on the image's background, worded as in trainin
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.spec import CaptionSpec
-from menagerie.studies.frame.measure import FOLDER, Measure, read_measured
+from menagerie.studies.frame.measure import Measure, Row, read_measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.data import Material
 
@@ -34,32 +34,25 @@ Class = tuple[str, str]
 
 @dataclass(frozen=True)
 class Recognition(Measure):
-    """A row for each object and task, whose value is 1 if the object is recognised, less for a tie, else 0.
-
-    Tasks are `ANIMAL`, one of all animals, and with `textures` also `COMPOSITION`, one of all animals in all textures,
-    and `NAME`.
-    """
+    """A row for each object and task, whose value is 1 if the object is recognised, less for a tie, else 0. Tasks are
+    `ANIMAL`, of all animals, and with `textures` also `COMPOSITION`, of all animals in all textures, and `NAME`."""
 
     textures: bool = True
     """Whether captions of training name textures. If so, no caption named an animal alone, and an animal's score is the
     mean over all textures; the task `NAME` tests the animal's name alone."""
 
-    def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
+    def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[Row]:
         words, spec = material.words, CaptionSpec(material.train.split.recipe)
         names = [(animal, "") for animal in words.animals]
-        compositions = (
-            [(animal, texture) for animal in words.animals for texture in words.textures] if self.textures else []
-        )
+        compositions = list(product(words.animals, words.textures)) if self.textures else []
         for test, benchmark in material.tests.items():
-            if test == "validation":
-                continue
-            for scene, scores in class_scores(scorer, benchmark, spec, names + compositions):
-                for row in self.of_scene(scene, names, compositions, scores):
-                    yield {"subset": test} | row
+            every = class_scores(scorer, benchmark, spec, names + compositions) if test != "validation" else ()
+            for scene, scores in every:
+                yield from ({"subset": test} | row for row in self.of_scene(scene, names, compositions, scores))
 
     def of_scene(
         self, scene: Scene, names: Sequence[Class], compositions: Sequence[Class], scores: Float[np.ndarray, " classes"]
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Row]:
         """Yield the rows of one image. `scores` are its scores with the names, then with the compositions."""
         from menagerie.generators.splits.multi_object import MultiObjectRecipe
 
@@ -90,7 +83,7 @@ def class_scores(
     from menagerie.generators.benchmarks.matrix import Pool
     from menagerie.models.evaluation.scoring import encode_blocks, score_pool
 
-    scenes = test.data.records.scenes
+    scenes, encode = test.data.records.scenes, partial(encode_blocks, scorer, test.images)
     by_background: dict[str, list[int]] = defaultdict(list)
     for number, scene in enumerate(scenes):
         by_background[scene.background].append(number)
@@ -98,9 +91,7 @@ def class_scores(
         first = scenes[numbers[0]]
         objects = [Object(animal, texture, first.objects[0].slot) for animal, texture in classes]
         texts = tuple((spec.caption(first, (obj,)),) for obj in objects)
-        matrix = score_pool(
-            scorer, Pool("", (), tuple(numbers), texts, ()), partial(encode_blocks, scorer, test.images)
-        )
+        matrix = score_pool(scorer, Pool("", (), tuple(numbers), texts, ()), encode)
         yield from zip((scenes[number] for number in numbers), matrix, strict=True)
 
 
@@ -121,20 +112,11 @@ class Recognised(Records):
         """A row for each object of each finished arm that is measured, with its labels."""
         import pandas as pd
 
-        kinds = [(arm, self.measure_of(arm)) for arm, _ in self.results]
-        there = [(arm, kind) for arm, kind in kinds if (self.folder(arm) / FOLDER / kind.file()).exists()]
-        parts = [self._narrow(recognition_rows(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
+        found = [(arm, read_measured(self.folder(arm), self.measure_of(arm))) for arm, _ in self.results]
+        parts = [self._narrow(pd.DataFrame(rows)).assign(**arm.place) for arm, rows in found if rows]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     @cached_property
     def scores(self) -> "pd.DataFrame":
         """A row for each finished arm, test and task: labels, accuracy, n."""
         return self._scores_of_points()
-
-
-@cache  # what is finished doesn't change, and reports are written anew after every run
-def recognition_rows(folder: Path, measure: Recognition) -> "pd.DataFrame":
-    """Return the rows that were measured of the cell in a folder."""
-    import pandas as pd
-
-    return pd.DataFrame(read_measured(folder, measure))

@@ -1,5 +1,5 @@
 """Statistics of several accuracies together: gains, slopes, and effective robustness. Intervals take them at means that
-may leave the range from 0 to 1; each statistic stays in the range that accuracies can give it.
+may leave the range from 0 to 1, and each statistic is clipped to the range that accuracies can give it.
 
 Relative robustness is a gain: tau = acc2 of one model minus acc2 of another, where acc2 is the accuracy on what is
 unseen (Taori et al. 2020, Measuring robustness to natural distribution shifts in image classification, section 2).
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
+from scipy.special import expit, logit
 
 from menagerie.studies.frame.estimate import Estimate, curve_estimate, rise
 
@@ -48,26 +49,20 @@ def mean_gain(means: Means) -> Values:
 def effective_robustness(models: int) -> Statistic:
     """Return a statistic, effective robustness averaged over some models: the accuracy on what is unseen minus what the
     baseline's fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) -
-    beta(acc1(f)), where beta is linear in log-odds).
-
-    The groups are the models' accuracies on what is seen, then on what is unseen, and then the baseline's, likewise.
-    """
+    beta(acc1(f)), where beta is linear in log-odds). The groups are the models' accuracies on what is seen, then on
+    what is unseen, and then the baseline's, likewise."""
 
     def above(means: Means) -> Values:
         own, base = np.split(means[:, : 2 * models], 2, axis=1), np.split(means[:, 2 * models :], 2, axis=1)
-        x, y = clipped_log_odds(base[0]), clipped_log_odds(base[1])
+        x, y = (logit(np.clip(its, LEAST, 1 - LEAST)) for its in base)
         spread = x - x.mean(1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):  # without a spread there is no line, and no number
             slope = (spread * y).sum(1, keepdims=True) / (spread**2).sum(1, keepdims=True)
-        expected = y.mean(1, keepdims=True) + slope * (clipped_log_odds(own[0]) - x.mean(1, keepdims=True))
-        return np.clip((own[1] - 1 / (1 + np.exp(-expected))).mean(1), -1, 1)
+        seen = logit(np.clip(own[0], LEAST, 1 - LEAST))
+        expected = y.mean(1, keepdims=True) + slope * (seen - x.mean(1, keepdims=True))
+        return np.clip((own[1] - expit(expected)).mean(1), -1, 1)
 
     return above
-
-
-def clipped_log_odds(accuracy: Means) -> Means:
-    kept = np.clip(accuracy, LEAST, 1 - LEAST)
-    return np.log(kept / (1 - kept))
 
 
 def slope_along(x: Sequence[float]) -> Statistic:

@@ -27,7 +27,7 @@ SMALLEST = 1e-6  # end of the scale of maps, if a slot attends to no patch
 
 
 class SlotAttention(NamedTuple):
-    """The attention of all slots for n scenes."""
+    """The attention of l slots for n scenes."""
 
     images: UInt8[np.ndarray, "n h w 3"]
     maps: Float[np.ndarray, "n l h w"]

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from menagerie.studies.measures.axes import ProbeAxes
+from menagerie.studies.measures.probe_set import ProbeAxes
 
 WIDTH, NOISE = 64, 0.1
 

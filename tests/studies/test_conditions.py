@@ -9,7 +9,6 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.texts import edge_holds
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.probe import ProbeRecipe
-from menagerie.studies.measures.condition_texts import named_texts_of_all
 from menagerie.studies.measures.conditions import (
     ALL,
     BINDING,
@@ -24,6 +23,7 @@ from menagerie.studies.measures.conditions import (
     by_embeddings,
     by_scores,
     chance_of_parts,
+    named_texts_of_all,
     scenes_in_which_holds,
 )
 from menagerie.studies.measures.probe_set import probe_axes

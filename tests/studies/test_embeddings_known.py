@@ -5,13 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from menagerie.studies.measures.alignment import alignment, measure_edits
-from menagerie.studies.measures.axes import composition_means
-from menagerie.studies.measures.geometry import geometry
+from menagerie.studies.measures.geometry import alignment, geometry, measure_edits
 from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
-from menagerie.studies.measures.measured import bits, label_rows
-from menagerie.studies.measures.probes import probe_binding
-from menagerie.studies.measures.products import product_fits
+from menagerie.studies.measures.probe_set import label_rows
+from menagerie.studies.measures.probes import bits, probe_binding
+from menagerie.studies.measures.products import composition_means, product_fits
 from tests.studies.known_embeddings import axes, embedding, shown
 
 DIGITS = 0.0055  # two digits

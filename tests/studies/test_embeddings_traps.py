@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.measures.alignment import alignment
-from menagerie.studies.measures.axes import ProbeAxes, axes_of
 from menagerie.studies.measures.conditions import by_embeddings
-from menagerie.studies.measures.geometry import geometry
-from menagerie.studies.measures.measured import bits, share_right
-from menagerie.studies.measures.probes import held_out_logits, probe_binding, probe_left, standardise
+from menagerie.studies.measures.geometry import alignment, geometry
+from menagerie.studies.measures.probe_set import ProbeAxes, axes_of, share_right
+from menagerie.studies.measures.probes import bits, held_out_logits, probe_binding, probe_left, standardise
 from tests.studies.known_embeddings import WIDTH, axes, embedding, of_share, shown
 
 MADE, SIX = axes(10), axes(6)

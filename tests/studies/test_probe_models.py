@@ -13,7 +13,7 @@ from menagerie.envs.core.records import read_records
 from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.run import Running
-from menagerie.studies.measures.given_models import agreed_setting
+from menagerie.studies.measures.bits import agreed_setting
 from menagerie.studies.probes import ProbeModels
 from menagerie.studies.scoring.models import Model, less_seed
 from tests.command import ROOT, succeed

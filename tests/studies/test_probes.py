@@ -10,9 +10,8 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.estimate import mean_over_seeds
 from menagerie.studies.geometry import PRESETS as geometry_presets
-from menagerie.studies.measures.bits import Bits, margins_of
-from menagerie.studies.measures.measured import bits
-from menagerie.studies.measures.tables import layer_frame, layer_lines, stage_frame, stage_sentences
+from menagerie.studies.measures.bits import Bits, layer_frame, layer_lines, margins_of, stage_frame, stage_sentences
+from menagerie.studies.measures.probes import bits
 from menagerie.studies.probes import PRESETS
 
 

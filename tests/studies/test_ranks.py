@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from menagerie.studies.measures.ranks import correlation, holm, spearman
+from menagerie.studies.measures.predictors import correlation, holm, spearman
 
 RUNS = [k // 3 for k in range(30)]
 

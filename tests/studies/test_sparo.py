@@ -13,22 +13,16 @@ from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
 from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.embeddings import (
+from menagerie.studies.measures.slot_pictures import SlotAttention, choose_slots, words_and_shares
+from menagerie.studies.measures.slots import (
     ALL,
     BEST,
     ITEM,
+    LEAST_SCALE,
     RANDOM,
     WORST,
     EmbeddedItems,
     ItemKey,
-    selected_rows,
-    selection_points,
-    selection_table,
-    selection_verdicts,
-    slot_accuracies,
-)
-from menagerie.studies.measures.masks import (
-    LEAST_SCALE,
     MaskRow,
     inverse_temperature,
     mask_loss,
@@ -37,9 +31,13 @@ from menagerie.studies.measures.masks import (
     mask_verdicts,
     masked_values,
     masks_in,
+    selected_rows,
+    selection_points,
+    selection_table,
+    selection_verdicts,
+    slot_accuracies,
     train_mask,
 )
-from menagerie.studies.measures.slot_pictures import SlotAttention, choose_slots, words_and_shares
 from menagerie.studies.sparo import PRESETS
 from tests.command import ROOT, read_rows, run_here
 from tests.studies.browser import plain

@@ -12,8 +12,7 @@ from menagerie.studies.frame.measure import write_measured
 from menagerie.studies.frame.parts import Chart, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import RelatedSplit
-from menagerie.studies.measures.measured import bits
-from menagerie.studies.measures.probes import probe_left
+from menagerie.studies.measures.probes import bits, probe_left
 from menagerie.studies.text_embeddings import PRESETS, UNDECIDED, recovered_share, remedies
 from tests.command import ROOT, read_rows, run_here
 from tests.studies.known_embeddings import axes, embedding
