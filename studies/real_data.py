@@ -30,7 +30,7 @@ from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, 
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.scoring.scores import Score
+    from menagerie.studies.scoring.page import Score
     from menagerie.studies.sources.photograph_study import PreparedPhotographs
 
 AXES = ("model", *TrainedOn._fields)
@@ -176,7 +176,7 @@ class RealTraining(PhotographStudy):
         """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
         from menagerie.studies.report.figures import model_label
         from menagerie.studies.scoring.benchmark_tables import chances_in, name_headline, published_scores
-        from menagerie.studies.scoring.scores import Score, level_of, seed_mean
+        from menagerie.studies.scoring.page import Score, level_of, seed_mean
 
         benches = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
         varying, groups = varying_axes(records), {}
@@ -211,7 +211,7 @@ class RealTraining(PhotographStudy):
 
 def score_rows(records: "Records") -> "Iterator[dict[str, Any]]":
     """Yield the rows of results.csv: of each finished cell, its results on held-out photographs and on benchmarks."""
-    from menagerie.studies.scoring.scores import binomial
+    from menagerie.studies.scoring.page import binomial
     from menagerie.studies.sources.photographs import GROUP
 
     scored: dict[str, list[tuple[Any, Any]]] = {}

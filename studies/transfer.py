@@ -32,8 +32,7 @@ from menagerie.studies.runs.machine import check_device
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
-    from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
-    from menagerie.studies.scoring.rerank import FirstPass
+    from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, FirstPass, Subject
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Transfer(ScoringStudy):
     def first_pass(self) -> "FirstPass | None":
         """The model that chooses candidates for models that read image and text together; None without `--rerank`.
         Raises if the name stands for several models."""
-        from menagerie.studies.scoring.rerank import FirstPass
+        from menagerie.studies.scoring.benchmark_piece import FirstPass
 
         if not self.rerank:
             return None
@@ -127,10 +126,9 @@ class Transfer(ScoringStudy):
 
     def report_states(self) -> int:
         """Print which benchmarks are complete; returns the exit status."""
-        from menagerie.studies.scoring.check import benchmark_states, print_state
+        from menagerie.studies.scoring.check import print_benchmark_states
 
-        found = benchmark_states(load_benchmarks(self.benchmarks), self.place)
-        complete = [print_state(state.name, state, f", {state.records} records") for state in found]
+        complete = print_benchmark_states(load_benchmarks(self.benchmarks), self.place)
         print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {self.data_root}")
         return int(not all(complete))
 

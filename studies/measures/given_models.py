@@ -45,12 +45,12 @@ class ProbePiece(Piece):
     def name(self) -> str:
         return self.tested.label
 
-    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
+    def score(self, loaded: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
         """Probe the model; write the rows of the measure, and return the result."""
         import torch
 
         torch.manual_seed(self.seed)  # as after training
-        rows = attempt(self.name, "fails", lambda: list(self.measure.read(prepared.scorer)))
+        rows = attempt(self.name, "fails", lambda: list(self.measure.read(loaded.scorer)))
         write_measured(self.folder, self.measure, None, rows)
         report(self.steps)
         return {"seed": self.seed, "subsets": {}}

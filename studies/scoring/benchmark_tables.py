@@ -10,16 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from menagerie.envs.core.reading import read_toml
-from menagerie.generators.benchmarks.benchmark import summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
-from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark, summaries_by_task
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import NOTHING
 from menagerie.studies.frame.parts import Part, Rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import result_numbers
-from menagerie.studies.scoring.page import named_results, short_names
-from menagerie.studies.scoring.scores import Score, level_of, share_or_dash
+from menagerie.studies.scoring.page import Score, in_percent, level_of, named_results, short_names
 
 NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
 COLUMNS = ("model", "benchmark", "kind", "name", *NUMBERS, "piece")
@@ -67,29 +65,25 @@ def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
     if isinstance(bench, MatrixBenchmark):
         found = [its for pool in bench.pools for its in bench.tied_outcomes(pool)]
     else:
-        zeros = ((item, np.zeros((len(item.images), len(item.texts)))) for item in bench.items)
-        found = [(item, bench.outcome(item, scores)) for item, scores in zeros]
-    items, outcomes = [item for item, _ in found], [outcome for _, outcome in found]
-    tasks = {("task", name): summarise(summary) for name, summary in group_by_task(items, outcomes).items()}
-    headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
-    return {name: summary.neutral for name, summary in (tasks | headlines).items() if summary.neutral is not None}
+        found = [(item, bench.outcome(item, np.zeros((len(item.images), len(item.texts))))) for item in bench.items]
+    both = [item for item, _ in found], [outcome for _, outcome in found]
+    every = {"task": summaries_by_task(*both), "headline": bench.headlines(*both)}
+    numbers = {(kind, name): its.neutral for kind, summaries in every.items() for name, its in summaries.items()}
+    return {name: neutral for name, neutral in numbers.items() if neutral is not None}
 
 
 def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
     """Yield the paper's tables of which a benchmark was scored: our models, chance, and then the paper's numbers."""
     ours = [its for its in scores if not its.model.endswith(THEIRS)]
-    texts = {(its.model, its.test, its.measure): share_or_dash(its.its.value) for its in ours}
-    chances = {(its.test, its.measure): share_or_dash(its.chance) for its in ours}
+    texts = {(its.model, its.test, its.measure): in_percent(its.its.value) for its in ours}
+    texts |= {("chance", its.test, its.measure): in_percent(its.chance) for its in ours}
     for table in OC_CLIP["tables"]:
         titles, *places = zip(*table["columns"], strict=True)
         places = list(zip(*places, strict=True))
         if {its.test for its in ours}.isdisjoint(test for test, _ in places):
             continue
-        rows = [
-            [model, *(texts.get((model, *place), DASH) for place in places)]
-            for model in dict.fromkeys(its.model for its in ours)
-        ]
-        rows.append(["chance", *(chances.get(place, DASH) for place in places)])
+        models = (*dict.fromkeys(its.model for its in ours), "chance")
+        rows = [[model, *(texts.get((model, *place), DASH) for place in places)] for model in models]
         rows += [[model + THEIRS, *them, *[DASH] * (len(places) - len(them))] for model, *them in table["rows"]]
         title = f"Beside table {table['number']} of the paper: {table['title']}"
         name, says = f"paper-table-{table['number']}", f"{PAPERS} {table['note']}"

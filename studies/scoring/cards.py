@@ -1,8 +1,8 @@
 """Cards: a model's numbers on a frozen benchmark as sealed JSON, the scores of every record beside it, and a
 leaderboard of cards.
 
-The seal is a digest of the card's text. It detects accidental changes, but it isn't a signature, as everybody can
-compute it. A card is proved by its scores, from which its numbers are computed again, or by evaluating the model again.
+The seal is a digest of the card's text, which detects accidental changes; it is no signature. A card is proved by its
+scores, from which its numbers are computed again, or by evaluating the model again.
 """
 
 import csv
@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from os.path import relpath
@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 import pandas as pd
-from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import copy_file, file_names, write_text
@@ -46,11 +45,6 @@ COLUMNS = ("subset", "task", "scene", "animals", "true", "scores", "had")
 """Of a file of scores: the images of an item one after another, of each the scores of its true texts and then of the
 false ones, "nan" where a judge gives no answer; 1 for records that training had, which no number counts."""
 NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps differently on another machine
-MEANS: Mapping[str, Callable[[str], bool]] = {
-    "swaps of all tests": lambda task: task == "swap",
-    "all tasks but four-way, of all tests": lambda task: not task.endswith(" score"),
-}
-"""The means of a card, each with its tasks. Four-way items have the captions of swaps again."""
 
 
 class CardItem(NamedTuple):
@@ -117,10 +111,8 @@ class Card(msgspec.Struct, forbid_unknown_fields=True):
 
     form: Literal[2]
     benchmark: dict[str, str | int]
-    """Its name, version, digest and resolution."""
     model: CardModel
     program: dict[str, str | int]
-    """The version, render version and commit of the program that made the card."""
     date: str
     means: list[Number]
     tests: list[Number]
@@ -172,27 +164,26 @@ def record_results(items: Iterable[CardItem], compares_images: bool = True) -> p
 
 
 def card_numbers(points: pd.DataFrame) -> tuple[list[Number], list[Number]]:
-    """Return the means, in which all tasks of all tests count alike, and the number of each task of each test."""
+    """Return the means, in which all tasks of all tests count alike, and the number of each task of each test. Four-way
+    items, which have the captions of swaps again, are in no mean."""
     points = points.assign(seed=0, all="", part=points.subset + "\n" + points.task)
-    parts = points.groupby(["subset", "task"], sort=False)
-    tests = [card_number(*key, [parts.get_group(key)], its) for key, its in estimates(points, parts.keys).items()]
+    every = estimates(points, ["subset", "task"])
+    tests = [card_number(*key, points[points.part == "\n".join(key)], its) for key, its in every.items()]
     means = []
-    for name, takes in MEANS.items():
-        chosen = points[points.task.map(takes)]
-        (its,) = estimates(chosen, ("all", "part"), statistic=("part", mean_of_parts)).values()
-        means.append(card_number("", name, [part for _, part in chosen.groupby("part", sort=False)], its))
+    for name, chosen in {
+        "swaps of all tests": points[points.task == "swap"],
+        "all tasks but four-way, of all tests": points[~points.task.str.endswith(" score")],
+    }.items():
+        (its,) = estimates(chosen, ("all", "part"), statistic=("part", lambda of: of.mean(1).clip(0, 1))).values()
+        means.append(card_number("", name, chosen, its))
     return means, tests
 
 
-def mean_of_parts(means: Float64[np.ndarray, "rows parts"]) -> Float64[np.ndarray, " rows"]:
-    return means.mean(1).clip(0, 1)
-
-
-def card_number(test: str, task: str, parts: Sequence[pd.DataFrame], its: Estimate) -> Number:
-    """Return the mean of some parts, each with the records of a task of a test."""
+def card_number(test: str, task: str, points: pd.DataFrame, its: Estimate) -> Number:
+    """Return the number of some records, in which each part counts alike."""
     low, high = (round(end, 5) if its.known else None for end in (its.low, its.high))
-    chance, pairs = np.mean([part.chance.mean() for part in parts]), {*pd.concat(parts).animals}
-    return Number(test, task, round(its.value, 5), low, high, round(float(chance), 5), its.n, len(pairs))
+    chance = round(float(points.groupby("part", sort=False).chance.mean().mean()), 5)
+    return Number(test, task, round(its.value, 5), low, high, chance, its.n, points.animals.nunique())
 
 
 def write_cards(records: Records) -> Iterator[Path]:
@@ -207,10 +198,8 @@ def write_cards(records: Records) -> Iterator[Path]:
             continue
         program = {"version": origin["versions"]["binding-menagerie"], "render_version": RENDER_VERSION}
         program["commit"] = origin["commit"] or ""
-        path, day = records.out / "cards" / f"{file}.json", origin["started"].partition("T")[0]
-        write_card(
-            path, scores, load_frozen(piece.label), card_model(piece.tested, piece.covered, result), program, day
-        )
+        path, model = records.out / "cards" / f"{file}.json", card_model(piece.tested, piece.covered, result)
+        write_card(path, scores, load_frozen(piece.label), model, program, origin["started"].partition("T")[0])
         yield path
 
 
@@ -226,7 +215,6 @@ def write_card(
 
 
 def benchmark_entry(frozen: Frozen) -> dict[str, str | int]:
-    """Return a card's entry on a benchmark."""
     return {name: getattr(frozen, name) for name in ("name", "version", "digest", "resolution")}
 
 
@@ -298,24 +286,20 @@ def are_equal(one: Number, other: Number) -> bool:
     return all(a == b or (isinstance(a, float) and isinstance(b, float) and abs(a - b) <= NEAR) for a, b in both)
 
 
-BOARD = (
-    "# Leaderboard",
-    "",
-    "Models on frozen benchmarks (docs/benchmarks.md), the best first by the mean of swaps: how often the "
-    "true caption is preferred to one of the same words. `menagerie cards board` makes this page from cards that "
-    "`menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for new trainings. A "
-    "comparison of models is fair only if they had the same training images.",
-)
-HEADER = (
-    "model",
-    "swaps, %",
-    "95 % interval",
-    "all tasks but four-way, %",
-    "95 % interval",
-    "trained on",
-    "date",
-    "card",
-)
+BOARD = """# Leaderboard
+
+Models on frozen benchmarks (docs/benchmarks.md), the best first by the mean of swaps. `menagerie cards board` makes
+this page from cards that `menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for
+new trainings. A comparison of models is fair only if they had the same training images.
+"""
+BENCH = """
+## {name}
+
+Digest `{digest}`, {resolution} px, {swaps.records} swaps of {swaps.pairs} animal pairs. Chance is {chance:.1f} %.
+
+| model | swaps, % | 95 % interval | all tasks but four-way, % | 95 % interval | trained on | date | card |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+"""
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
@@ -324,31 +308,15 @@ def write_board(cards: Sequence[Path], out: Path) -> None:
     keys = [(card.benchmark["name"], card.model.weights) for card in found.values()]
     if again := next((path for path, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
         raise UserError(f"{again}: there is another card of the same weights on {found[again].benchmark['name']}")
-    write_text(out, "\n".join([*BOARD, *board_lines(found, out.parent)]) + "\n")
-
-
-def board_lines(found: Mapping[Path, Card], folder: Path) -> Iterator[str]:
-    """Yield the lines of each benchmark that has a card."""
+    text = BOARD
     for name in FROZEN:
         mine = [(path, card) for path, card in found.items() if card.benchmark["name"] == name]
-        if not mine:
-            continue
-        bench, swaps = mine[0][1].benchmark, mine[0][1].means[0]
-        records = f"{swaps.records} swaps of {swaps.pairs} animal pairs"
-        yield from ("", f"## {name}", "", f"Digest `{bench['digest']}`, {bench['resolution']} px, {records}.")
-        yield from (
-            f"Chance is {100 * swaps.chance:.1f} % of swaps.",
-            "",
-            *map(markdown, (HEADER, ["---"] * len(HEADER))),
-        )
         for path, card in sorted(mine, key=lambda one: (-one[1].means[0].accuracy, one[1].model.name)):
+            swaps = card.means[0]
+            if f"\n## {name}\n" not in text:
+                text += BENCH.format(**card.benchmark, swaps=swaps, chance=100 * swaps.chance)
             numbers = [cell for mean in card.means for cell in mean.cells]
-            link = f"[card]({Path(relpath(path, folder)).as_posix()})"
-            yield markdown(
-                [card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link]
-            )
-
-
-def markdown(cells: Iterable[str]) -> str:
-    """Return a row of a table in Markdown."""
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+            link = f"[card]({Path(relpath(path, out.parent)).as_posix()})"
+            cells = [card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link]
+            text += "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
+    write_text(out, text)

@@ -143,9 +143,8 @@ def training_record(model: Model) -> Mapping[str, Any]:
 
 def training_lines(models: Sequence[Model]) -> dict[str, str]:
     """Return, by label, a line on how each model was trained, if a study trained it."""
-    return {
-        model.label: training_line(record) for model in models if (record := training_record(model)).get("settings")
-    }
+    records = {model.label: training_record(model) for model in models}
+    return {label: training_line(record) for label, record in records.items() if record.get("settings")}
 
 
 def training_line(result: Mapping[str, Any]) -> str:

@@ -15,6 +15,10 @@ from typing import Any, ClassVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
+from menagerie.models.judges.forms import QuestionForm, make_form
+from menagerie.models.judges.judge import Judge
+from menagerie.models.library.judged import JudgeSource
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.job import AnyJob, Report
@@ -41,7 +45,6 @@ class Piece(AnyJob, ABC):
     """The folder in `out` that has a folder for each piece."""
     device: str = field(default="cpu", kw_only=True)
     threads: int = field(default=0, kw_only=True)
-    """Threads of torch; 0 leaves the choice to torch."""
     seed: ClassVar[int] = 0
     on: ClassVar[str] = ""
     """The key of `label` in results; empty: results have no label."""
@@ -100,9 +103,13 @@ class Piece(AnyJob, ABC):
             report(done, "")
 
         try:
-            prepared, began = load_once(self.group, self.prepare_model), time.perf_counter()
+            loaded, began = load_model(self.tested, self.device), time.perf_counter()
+            if isinstance(loaded, Judge):
+                loaded.begin(count)
             result = {"id": self.id, "model": self.model} | ({self.on: self.label} if self.on else {})
-            result |= self.score(prepared, count)
+            result |= self.score(loaded, count)
+            if isinstance(loaded, Judge):
+                result |= {"judged": loaded.totals(), "answered_by": list(loaded.models)}
             seconds = round(time.perf_counter() - began, 1)
             write_result(self.folder, result | {"seconds": seconds, "provenance": provenance()}, self.kept)
         except UserError as error:
@@ -113,22 +120,42 @@ class Piece(AnyJob, ABC):
         """The files beside the result whose digests it has."""
         return ()
 
+    @abstractmethod
+    def score(self, loaded: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
+        """Score everything, and return the result. Files in the folder are written before. `report` receives numbers of
+        images. Raises `UserError` if the model fails, or if its scores aren't numbers."""
+
+    def asked(self) -> Iterable[Benchmark]:
+        """Return the benchmarks that a judge is asked about."""
+        return ()
+
     @property
     def questions(self) -> int:
-        """Number of questions that the piece asks a judge; 0 for other models."""
+        """Number of different questions to a judge, if none was answered before; 0 for other models, and of benchmarks
+        that don't fit the form."""
+        if not isinstance(source := self.tested.source, JudgeSource):
+            return 0
+        form = make_form(source.form, source.options, source.blind)
+        return sum(questions_about(form, benchmark) for benchmark in self.asked())
+
+
+def questions_about(form: QuestionForm, benchmark: Benchmark) -> int:
+    """Return the number of different questions about a benchmark. Equal images with two numbers, and equal texts in two
+    pools, count as different."""
+    if isinstance(benchmark, MatrixBenchmark):
+        return sum(questions_in(form, pool) for pool in benchmark.pools) if form.compares_images else 0
+    try:
+        form.check(benchmark, benchmark.items)
+    except UserError:
         return 0
+    every = {one for item in benchmark.items for one in form.comparisons(item)}
+    return len({question for one in every for question in form.questions(one)})
 
-    def prepare_model(self) -> Any:
-        """Return the model, ready to score. This is done once for all its pieces."""
-        return load_model(self.tested, self.device)
 
-    @abstractmethod
-    def score(self, prepared: Any, report: Callable[[int], None]) -> dict[str, Any]:
-        """Score everything, and return the result. Files in the folder are written before. `report` receives numbers of
-        images.
-
-        Raises `UserError` if the model fails, or if its scores aren't numbers.
-        """
+def questions_in(form: QuestionForm, pool: Pool) -> int:
+    """Return the number of different questions about a pool: each image with each text, and texts alone for a prior."""
+    images, texts = len({*pool.images}), len({phrasing.text for text in pool.texts for phrasing in text})
+    return texts if form.blind else (images + bool(form.prior)) * texts
 
 
 def images_needed(test: Benchmark) -> set[int]:
@@ -136,29 +163,24 @@ def images_needed(test: Benchmark) -> set[int]:
     return {number for item in test.items for number in item.images}
 
 
-def count_images(tests: Iterable[Benchmark]) -> int:
-    """Return the number of images that are read to score several tests, one after another."""
-    return sum(len(images_needed(test)) for test in tests)
+HELD: dict[tuple[str, str], LoadedScorer | Judge | UserError] = {}
+"""The model that this process has loaded, or the error from loading it, by the hash of its weights and its device."""
 
 
-HELD: dict[str, Any] = {}
-"""The model that this process has loaded, or the error from loading it, by the hash of its weights."""
-
-
-def load_once(group: str, prepare: Callable[[], Any]) -> Any:
-    """Return what `prepare` returns or raise its error, kept until another model is asked for."""
-    if group not in HELD:
+def load_model(model: Model, device: str) -> LoadedScorer | Judge:
+    """Load a model, or raise why it can't be loaded; kept until another is asked for. Prints its warnings as lines."""
+    if (key := (model.weights, device)) not in HELD:
         HELD.clear()  # before the next one needs the memory
         try:
-            HELD[group] = prepare()
+            HELD[key] = open_model(model, device)
         except UserError as error:
-            HELD[group] = error
-    if isinstance(HELD[group], UserError):
-        raise HELD[group]
-    return HELD[group]
+            HELD[key] = error
+    if isinstance(found := HELD[key], UserError):
+        raise found
+    return found
 
 
-def load_model(model: Model, device: str) -> LoadedScorer:
+def open_model(model: Model, device: str) -> LoadedScorer | Judge:
     """Load a model, and print its warnings, such as that of random weights, as lines."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)

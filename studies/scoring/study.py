@@ -1,6 +1,7 @@
 """What `evaluate` and `transfer` share: a study that trains nothing, whose arms are pieces of an evaluation."""
 
 from abc import abstractmethod
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -57,8 +58,8 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """Return all options, because what decides a piece is part of its id. Older folders have an option `check`."""
-        return frozenset({item.name for item in fields(cls)} | {"check"})
+        """Return all options, because what decides a piece is part of its id."""
+        return frozenset(item.name for item in fields(cls))
 
     @property
     def at_once(self) -> int:
@@ -66,7 +67,6 @@ class ScoringStudy(AnyStudy):
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
-        """The models that the names stand for. Raises for an unknown name."""
         return self.models_named(*self.models)
 
     def models_named(self, *names: str) -> "Sequence[Model]":
@@ -134,7 +134,6 @@ class ScoringStudy(AnyStudy):
 
     def conclude(self, records: "Records") -> None:
         """Print the main numbers and the notes. Raises if nothing could be scored, or if a judge gave no verdict."""
-        from menagerie.studies.scoring.judged import check_verdicts
         from menagerie.studies.scoring.page import note_rows, print_headlines
 
         left = left_out_pieces(records)
@@ -146,13 +145,28 @@ class ScoringStudy(AnyStudy):
         check_verdicts(records)
 
 
+def check_verdicts(records: "Records") -> None:
+    """Raise if none of a judge's answers gave a verdict."""
+    from menagerie.models.judges.judge import PROBLEMS
+
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for arm, result in records.results:
+        counts[arm.cell.model].update(result.get("judged") or {})
+    for model, count in counts.items():
+        if 0 < count["items"] == count["undecided"]:
+            why = ", ".join(f"{count[problem]} {problem}" for problem in PROBLEMS if count[problem])
+            raise UserError(
+                f"{model}: none of {count['items']} items has a verdict (answers: {why}), so nothing was measured; "
+                "ask another model, or ask in another way (--judge)"
+            )
+
+
 def forget_left_out(out: Path) -> None:
     """Forget why pieces in a folder were left out, so that they are tried again."""
-    for folder in ("cells", "pieces"):
-        for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
-            file.unlink()
-            if not any(file.parent.iterdir()):
-                file.parent.rmdir()
+    for file in out.glob(f"*/*/{LEFT_OUT}"):
+        file.unlink()
+        if not any(file.parent.iterdir()):
+            file.parent.rmdir()
 
 
 def left_out_pieces(records: "Records") -> dict[str, str]:

@@ -50,7 +50,7 @@ from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.scoring.benchmark_piece import PIECES, Subject, benchmark_piece, subjects_of
-from menagerie.studies.scoring.check import benchmark_states, print_state, read_benchmarks
+from menagerie.studies.scoring.check import print_benchmark_states, print_state, read_benchmarks
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.study import forget_left_out
 from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, TrainedOn
@@ -143,8 +143,7 @@ def report_states(study: PhotographStudy) -> int:
         spec = sources.load_source(name)
         caption = study.caption if study.caption in spec.recipes else ""
         there.append(print_state(f"source {name}", sources.state(spec, replace(place, caption=caption))))
-    for bench in benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place):
-        there.append(print_state(f"benchmark {bench.name}", bench, f", {bench.records} records"))
+    there += print_benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place, "benchmark ")
     return int(not all(there))
 
 
