@@ -28,8 +28,7 @@ from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.study import grid
 from menagerie.studies.sources.cut_outs import SYNTHETIC
-from menagerie.studies.sources.transfer_options import FACTORS, FINE_TUNING, WORTH, ZERO_SHOT, TransferRun
-from menagerie.studies.sources.transfer_plan import TransferPlan
+from menagerie.studies.sources.transfer_plan import FACTORS, FINE_TUNING, WORTH, ZERO_SHOT, TransferPlan, TransferRun
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
@@ -104,7 +103,7 @@ class PhotoTransfer(TransferPlan):
     def runs(self, known: KnownResults) -> dict[TransferRun, Arm]:
         """Map each run to its arm. Runs whose starting weights don't exist yet are left out."""
         arms: dict[TransferRun, Arm] = {}
-        for run in self.every_run:
+        for run in self.runs_of(*self.parts):
             start = known.weights(arms[run.start], SYNTHETIC) if run.start else None
             if start or not run.start:
                 cell = self.cell_in(run, start)

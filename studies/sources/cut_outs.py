@@ -48,11 +48,10 @@ class AnimalPhotographs(NamedTuple):
 def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
     """Read the cut-outs of world files (`NAMES`) in `folder`. Raises if too few are of animals that `synthetic` has."""
     found: dict[str, tuple[Path, ...]] = {}
-    for path in (folder / name for name in NAMES):
-        if path.exists():
-            load_world(str(path))  # raises if anything in it can't be drawn
-            for name, its in read_table(path).animal.items():
-                found |= {name: tuple(folder / file for file in its["cutouts"])} if "cutouts" in its else {}
+    for path in filter(Path.exists, (folder / name for name in NAMES)):
+        load_world(str(path))  # raises if anything in it can't be drawn
+        entries = read_table(path).animal.items()
+        found |= {name: tuple(folder / file for file in its["cutouts"]) for name, its in entries if "cutouts" in its}
     if not found:
         raise UserError(f"{folder} has no {NAMES[0]} with cut-outs; write it with menagerie photos {folder}")
     tested = {name: found[name] for name in sorted(found) if name in synthetic.animals}
@@ -62,6 +61,17 @@ def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
             f"or more, such as {', '.join(synthetic.animals[:FEWEST])}"
         )
     return AnimalPhotographs(tested, {name: found[name] for name in sorted(found) if name not in tested})
+
+
+def held_out_file(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
+    """Return the one photograph of an animal that is tested with a seed."""
+    return (files[seed % len(files)],)
+
+
+def training_files(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
+    """Return `count` photographs of an animal, or fewer, without the held-out one; more contain fewer."""
+    place = seed % len(files)
+    return tuple([*files[place + 1 :], *files[:place]][:count])
 
 
 def draw_pictures(world: World, folder: Path) -> Path:

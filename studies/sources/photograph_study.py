@@ -39,10 +39,10 @@ from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
 from menagerie.models.towers import paired
-from menagerie.models.towers.config import READ_AS, SMALL_TOWERS, TowerConfig, file_and_tag
+from menagerie.models.towers.config import READ_AS, SMALL_TOWERS, file_and_tag
 from menagerie.models.towers.preparation import towers_to_record
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import cell_of, model_options, recipe_line, towers
+from menagerie.studies.frame.cells import cell_of, model_options, towers
 from menagerie.studies.frame.checks import check_overrides
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
@@ -186,24 +186,18 @@ def write_coco_files(recipe: SplitRecipe, out: Path, store: Path, resolution: in
     images = SplitFolder(store, load_world(recipe.world), resolution)
     split = read_split(make_splits(images, [others], workers)[others])
     pictures, folder, first = SplitPictures(split), out / "rendered" / "coco", 1
-    for subset in (name for name in PARTS if name in split.subsets):
-        part, captions = PARTS[subset], split.subsets[subset].captions
+    for subset, part in ((subset, part) for subset, part in PARTS.items() if subset in split.subsets):
+        captions = dict(enumerate(split.subsets[subset].captions, first))  # no two photographs of COCO share a number
+        first += len(captions)
         annotations = folder / "annotations" / f"captions_{part}.json"
-        numbers = range(first, first + len(captions))  # no two photographs of COCO share a number
-        first = numbers.stop
         if annotations.exists():  # it is written last
             continue
-        for index, number in enumerate(numbers):
+        for index, number in enumerate(captions):
             with whole_file(folder / part / f"{number:012d}.jpg") as temporary:
                 Image.fromarray(pictures.images(subset, [index])[0]).save(temporary, "JPEG", quality=QUALITY)
-        content = {
-            "images": [{"id": number, "file_name": f"{number:012d}.jpg"} for number in numbers],
-            "annotations": [
-                {"id": number, "image_id": number, "caption": caption}
-                for number, caption in zip(numbers, captions, strict=True)
-            ],
-        }
-        write_text(annotations, json.dumps(content))
+        shown = [{"id": number, "file_name": f"{number:012d}.jpg"} for number in captions]
+        said = [{"id": number, "image_id": number, "caption": caption} for number, caption in captions.items()]
+        write_text(annotations, json.dumps({"images": shown, "annotations": said}))
     return out / "rendered"
 
 
@@ -274,8 +268,9 @@ def arms_of(study: PhotographStudy, photos: Photos) -> list[Arm]:
 def arm_of(study: PhotographStudy, there: RealData, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
     """Return a run. `scenes` is a run on the rendered scenes that are mixed in; None if none are."""
     grid = study.plain_grid(there.numbers.images)
-    data = replace(there, mix=place.mix, synthetic=scenes.cell.data if scenes else None)
-    data = replace(data, closed=has_closed_vocabulary(towers(grid, model)))
+    config = towers(grid, model)
+    closed = config.tokenizer in ("", "closed") and config.architecture in SMALL_TOWERS  # only these can have one
+    data = replace(there, mix=place.mix, synthetic=scenes.cell.data if scenes else None, closed=closed)
     cell = cell_of(grid, model, data, seed)
     if place.start != NONE:
         folder = checkpoint_of(grid, place.start, model, seed)
@@ -284,20 +279,6 @@ def arm_of(study: PhotographStudy, there: RealData, scenes: Arm | None, model: s
         as_read = replace(towers_to_record(cell.towers, elsewhere=True), load=False)
         cell = replace(cell, start=Start(weights, folder.resolve(), place.start, seen), base=None, towers=as_read)
     return Arm(cell, cell.axes, scenes.file if scenes else there.opening.base.root)
-
-
-def has_closed_vocabulary(config: TowerConfig) -> bool:
-    """Return whether towers have a closed vocabulary, which only small towers can have."""
-    return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
-
-
-def recipe_lines(study: PhotographStudy, photos: Photos) -> dict[str, str]:
-    """Describe the recipe of each model on each set of sources, whose numbers of photographs decide the steps."""
-    images = {sources: there.numbers.images for (sources, _), there in photos.items()}
-    return {
-        f"recipe of {model} on {sources}": recipe_line(study.plain_grid(count), model)
-        for model, (sources, count) in product(study.models, images.items())
-    }
 
 
 def benchmark_arms(study: PhotographStudy, subjects: Sequence[Subject], arm: Arm, known: KnownResults) -> Iterator[Arm]:

@@ -141,16 +141,13 @@ class HeldOut(Benchmark):
 
     def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
         """Make the item that asks for a photograph's caption among others; None if no other caption differs from it."""
-        others: list[Caption] = []
-        said = {plain_text(known[name].text)}
+        said = {plain_text(known[name].text): known[name]}
         for k in generator(0, "other captions", name).permutation(len(known)).tolist():
             text = known[self.order[k]]
-            if plain_text(text.text) not in said:
-                others.append(text)
-                said.add(plain_text(text.text))
-            if len(others) == OTHERS:
+            said.setdefault(plain_text(text.text), text)
+            if len(said) > OTHERS:
                 break
-        return Item(name, GROUP, (self.order.index(name),), (known[name], *others), name) if others else None
+        return Item(name, GROUP, (self.order.index(name),), tuple(said.values()), name) if len(said) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -170,11 +167,8 @@ class CaptionCounts:
 
 def count_opened(opened: OpenedPhotographs, unanswered: int = 0) -> CaptionCounts:
     """Count opened photographs and their captions, `unanswered` of which are one node for want of an answer."""
-    left_out: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    for source in opened.sources:
-        left_out.update(source.left_out)
-        refused.update(source.refused_texts)
+    left_out = sum((Counter(source.left_out) for source in opened.sources), Counter())
+    refused = sum((Counter(source.refused_texts) for source in opened.sources), Counter())
     kept = sum(len(numbers) for _, numbers in opened.training_parts())
     captions = sum(source.counts()["captions"] for source in opened.sources)
     parsed = opened.parser.counts() if opened.parser else None
@@ -231,29 +225,24 @@ class RealData:
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}
 
     def open(self, file: Path) -> Material:
-        """Open the photographs, and the split's training subset from `file`; raises if the photographs have changed."""
+        """Open the photographs, and the split's training subset from `file`; the held-out photographs are the only
+        test. Raises if the photographs have changed, or if nothing of a source is left."""
         opened = open_photographs(self.opening)
         if opened.identity != self.photographs:
             raise UserError(
                 f"the photographs of {self.sources} in {self.opening.base.root} have changed since this run was "
                 "started; start the command again: it trains again what has changed"
             )
+        texts = {text for source in opened.sources for text in source.texts()}
+        if self.closed:
+            texts = {plain for text in texts if (plain := plain_text(text))}
+        parts = opened.training_parts()
+        if empty := [source for source, places in parts if not places]:
+            raise UserError(f"{empty[0].name} has too few photographs: all {len(empty[0])} would be held out; get more")
         inner = self.synthetic.open(file) if self.synthetic else None
-        return assemble_material(opened, inner, self.mix, self.closed)
-
-
-def assemble_material(opened: OpenedPhotographs, inner: Material | None, mix: float, closed: bool) -> Material:
-    """Assemble the training data, with the held-out photographs as the only test. Raises if nothing of a source is
-    left."""
-    texts = {text for source in opened.sources for text in source.texts()}
-    if closed:
-        texts = {plain for text in texts if (plain := plain_text(text))}
-    parts = opened.training_parts()
-    if empty := [source for source, places in parts if not places]:
-        raise UserError(f"{empty[0].name} has too few photographs: all {len(empty[0])} would be held out; get more")
-    train = mix_sources([CaptionedSubset(*part) for part in parts], inner.train if inner else None, mix)
-    every = sorted(texts.union(inner.texts if inner else ()))
-    return Material(train, {"validation": HeldOut(opened)}, every, {}, may_be_cut=True)
+        train = mix_sources([CaptionedSubset(*part) for part in parts], inner.train if inner else None, self.mix)
+        every = sorted(texts.union(inner.texts if inner else ()))
+        return Material(train, {"validation": HeldOut(opened)}, every, {}, may_be_cut=True)
 
 
 def mix_sources(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
@@ -273,35 +262,26 @@ Files = list[tuple[ImageFiles, list[int]]]
 
 def training_had(training: Training, bench: PhotographBenchmark) -> str:
     """Say how many texts and image files of a benchmark a training had, and what isn't known about it."""
-    texts, files, gaps = set(), [], list(training.unknown)
-    for part in training.parts:
-        texts |= read_part(part).texts
+    texts, files, gaps = {text for part in training.parts for text in read_part(part).texts}, [], [*training.unknown]
     for cell in training.photographs:
         try:
             more, its = photographs_in(cell)
         except (UserError, KeyError) as error:
             gaps.append(f"its photographs ({error})")
         else:
-            texts |= more
-            files += its
-    unknown = [f"unknown: {'; '.join(gaps)}"] if gaps else []
-    if gaps and not (texts or files):
-        return unknown[0]
+            texts, files = texts | more, files + its
     tested, shown = {text.text for text in bench.texts}, len(set(bench.files.names))
-    counts = (
-        f"{len(tested & texts)} of {len(tested)} texts, {count_shared_files(files, bench.files)} of {shown} image files"
-    )
-    return "; ".join([counts, *unknown])
+    shared = count_shared_files(files, bench.files)
+    counts = f"{len(tested & texts)} of {len(tested)} texts, {shared} of {shown} image files"
+    return "; ".join([counts] * bool(texts or files or not gaps) + [f"unknown: {'; '.join(gaps)}"] * bool(gaps))
 
 
 def count_shared_files(trained: Files, tested: ImageFiles) -> int:
     """Count the tested files with the same bytes as a trained file. Only files of the same size are read."""
-    sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
-    alike = [index for index in range(len(tested)) if tested.bytes_of(index) in sizes]
-    of_both = {tested.bytes_of(index) for index in alike}
-    known = {
-        files.digest_of(index) for files, indices in trained for index in indices if files.bytes_of(index) in of_both
-    }
+    every = [(files, index) for files, indices in trained for index in indices]
+    sizes = {files.bytes_of(index) for files, index in every} & set(map(tested.bytes_of, range(len(tested))))
+    known = {files.digest_of(index) for files, index in every if files.bytes_of(index) in sizes}
+    alike = (index for index in range(len(tested)) if tested.bytes_of(index) in sizes)
     return len({tested.names[index] for index in alike if tested.digest_of(index) in known})
 
 

@@ -15,8 +15,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
 from menagerie.studies.report.figures import model_label
-from menagerie.studies.sources.transfer_options import WORTH, ZERO_SHOT, ComparedRuns, Side
-from menagerie.studies.sources.transfer_plan import TransferPlan, TransferRun
+from menagerie.studies.sources.transfer_plan import WORTH, ZERO_SHOT, ComparedRuns, Side, TransferPlan, TransferRun
 
 RECOGNITION, SWAPS, KNOWN = MEASURES = ("recognition", "swaps", "swaps where recognised")
 NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "animals": [], "value": []})
@@ -86,16 +85,15 @@ class Answers(NamedTuple):
         if not all(len(part) for its, pair in found for part in pair[its.first is None :]):
             return []
         # There may be fewer images than asked for.
-        return [(its._replace(setting=self.images_of(its)) if its.first else its, pair) for its, pair in found]
-
-    def images_of(self, its: ComparedRuns) -> int:
-        return int(self.records.result(self.done[its.second[0]])["train_images"])
+        images = [int(self.records.result(self.done[its.second[0]])["train_images"]) for its, _ in found]
+        both = zip(images, found, strict=True)
+        return [(its._replace(setting=n if its.first else its.setting), pair) for n, (its, pair) in both]
 
     def rows(self, question: str) -> list[SidesCompared]:
         """Return the comparisons of a question that have records on a side."""
         rows = [
             SidesCompared(
-                model, *its[:2], measure, *compare_groups(*(measured_records(points, measure) for points in pair))
+                model, *its[:2], measure, *compare_groups(*(measured_records(side, measure) for side in pair))
             )
             for model in self.study.models
             for its, pair in self.pairs(question, model)
@@ -146,12 +144,12 @@ def side_chart(rows: Sequence[SidesCompared], setting: str, sides: Sequence[str]
             if its.n
         ]
     )
-    y = alt.Y("accuracy:Q", title="accuracy (%)", scale=alt.Scale(domain=(0, 100)))
     marks = alt.Chart().encode(
         alt.X("setting:N", sort=None, title=setting),
         xOffset=alt.XOffset("side:N", sort=sides),
         color=alt.Color("side:N", sort=sides, title=None),
     )
+    y = alt.Y("accuracy:Q", title="accuracy (%)", scale=alt.Scale(domain=(0, 100)))
     chance = alt.Chart().mark_rule(strokeDash=[2, 3], color="gray").encode(y=alt.datum(50))
     bars = marks.mark_rule().encode(alt.Y("low:Q", title="accuracy (%)"), alt.Y2("high:Q"))
     layers = alt.layer(chance, bars, marks.mark_point(filled=True).encode(y), data=frame)

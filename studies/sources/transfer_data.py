@@ -1,11 +1,17 @@
 """The split that a run is trained on, and its tests in other worlds, some with captions without textures."""
 
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from menagerie.generators.trained_on import chosen_images
 from menagerie.studies.runs.data import Material, SplitData, split_texts
+
+if TYPE_CHECKING:
+    from menagerie.generators.benchmarks.split_tests import SplitTests
+
+ASKED = ("swap", "replace animal", "replace relation")
 
 
 @dataclass(frozen=True)
@@ -26,8 +32,17 @@ class TestedSplit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that decide the tests."""
         return {"label": self.label, **settings_of(self.split), **({"bare": True} if self.bare else {})}
+
+    def open(self) -> "dict[str, SplitTests]":
+        """Open the benchmarks, by the names of the tests."""
+        from menagerie.generators.benchmarks.split_tests import SplitTests
+        from menagerie.generators.storage.dataset import SplitDataset
+        from menagerie.generators.storage.split_file import read_split
+
+        self.split.check(split := read_split(self.file))
+        tests = {name: SplitTests(SplitDataset(split, subset, preload=False)) for name, subset in self.subsets.items()}
+        return {name: without_textures(test) if self.bare else test for name, test in tests.items()}
 
 
 @dataclass(frozen=True)
@@ -76,17 +91,13 @@ class TransferData:
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
-        # They load torch, which a plan doesn't need.
-        from menagerie.generators.sources.mixture import CaptionedSubset
-        from menagerie.studies.sources.photograph_tests import open_photograph_tests
+        from menagerie.generators.sources.mixture import CaptionedSubset  # loads torch, which a plan doesn't need
 
         whole = self.train.open(file)
         tests, texts = {"validation": whole.tests["validation"]}, set(whole.texts)
-        for test in self.tested:
-            benches = open_photograph_tests(test.split, test.file, test.subsets, test.bare)
+        for benches in (test.open() for test in self.tested):
             tests |= benches
-            captions = (text for bench in benches.values() for item in bench.items for text in item.texts)
-            for its in captions:
+            for its in (text for bench in benches.values() for item in bench.items for text in item.texts):
                 texts.update((its.text, *its.graph.nodes, *(edge.predicate for edge in its.graph.edges)))
             texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
@@ -100,3 +111,17 @@ def settings_of(split: SplitData) -> dict[str, Any]:
     """Return the settings that decide a split, but not the path of its world, whose content names images."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
+
+
+def without_textures(test: "SplitTests") -> "SplitTests":
+    """Return tests of a spatial split with captions that have no textures: "a lion left of a bear"."""
+    from menagerie.generators.captions.hard_negatives.tasks import TASKS, applies, choices
+    from menagerie.generators.captions.spec import CaptionSpec
+
+    bare, data = copy(test), test.data
+    spec, scenes = CaptionSpec(data.split.recipe, data.split.vocabulary), []
+    for scene in data.records.scenes:
+        scenes.append(replace(scene, objects=tuple(obj._replace(texture="") for obj in scene.objects)))
+    bare.choices = {task: choices(task, scenes, spec) for task in ASKED if applies(TASKS[task], spec)}
+    bare.items = [item for task in bare.choices for item in bare._task_items(task)] + bare._four_way()
+    return bare

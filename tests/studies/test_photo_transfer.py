@@ -24,10 +24,16 @@ from menagerie.studies.frame.records import Records, read
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.sources import transfer_answers as answers
-from menagerie.studies.sources.cut_outs import SYNTHETIC, AnimalPhotographs, cutouts_in
-from menagerie.studies.sources.photograph_tests import BareTests
+from menagerie.studies.sources.cut_outs import (
+    SYNTHETIC,
+    AnimalPhotographs,
+    cutouts_in,
+    held_out_file,
+    training_files,
+)
 from menagerie.studies.sources.transfer_answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.sources.transfer_options import (
+from menagerie.studies.sources.transfer_data import without_textures
+from menagerie.studies.sources.transfer_plan import (
     HELD_OUT,
     OTHERS,
     OWN,
@@ -36,7 +42,6 @@ from menagerie.studies.sources.transfer_options import (
     Prepared,
     TransferRun,
 )
-from menagerie.studies.sources.transfer_plan import held_out_file, training_files
 from tests.command import ROOT, read_rows, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
@@ -88,7 +93,7 @@ def test_each_question_has_its_runs_once():
     assert [its.factor for its in runs_of(chosen, "factors")] == ["", "views"], "there are no --backgrounds"
     assert not runs_of(replace(study, factors=("backgrounds",)), "factors")
     assert not runs_of(with_photographs(config, 1, 0), "worth")
-    every = replace(study, seeds=2).every_run
+    every = replace(study, seeds=2).runs_of(*study.parts)
     assert max(Counter(every).values()) == 1
     assert {its.start for its in every if its.tuned} <= set(every)
 
@@ -153,7 +158,8 @@ def test_captions_of_photographs_in_their_own_colours_mention_no_texture(photos,
     recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), **counts)
     split = make_splits(SplitFolder(tmp_path / "store", world, 32), [recipe], 1)[recipe]
     data = SplitDataset(split, "left_right_unseen_pairs")
-    bare, full = BareTests(data), SplitTests(data)
+    full = SplitTests(data)
+    bare = without_textures(full)
     assert bare.tasks == ["swap", "replace animal", "replace relation", "four-way"]
     texts = [caption for item in bare.items for caption in item.texts]
     assert not any("natural" in text for caption in texts for text in (caption.text, *caption.graph.nodes))
@@ -211,7 +217,7 @@ def test_worth_is_a_ratio_of_images_or_a_bound(scratch, tuned, synthetic, images
 def test_runs_are_planned_once_the_runs_they_start_from_have_ended(photos, tmp_path):
     study = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"), store=tmp_path / "store")
     study = study.with_worlds(tmp_path)
-    every = study.every_run
+    every = study.runs_of(*study.parts)
     first = study.runs(Records((), tmp_path))
     assert list(first) == [run for run in every if not run.tuned]
     arms = all_arms(study)
