@@ -72,14 +72,11 @@ class Evaluate(ScoringStudy):
         for name, recipe in self.recipes.items():
             if name not in FROZEN:
                 continue
-            side = load_frozen(name).resolution
-            given = {"world": (self.world or recipe.world, recipe.world), "resolution": (self.resolution, side)}
-            if self.resolution == type(self).resolution:
-                del given["resolution"]
-            for option, (wanted, ours) in given.items():
-                if wanted != ours:
+            ours = {"world": recipe.world, "resolution": load_frozen(name).resolution}
+            for option, its in ours.items():
+                if (wanted := getattr(self, option)) not in (its, getattr(type(self), option)):
                     raise UserError(
-                        f"--{option} {wanted} contradicts {name}, a frozen benchmark of {option} {ours}; leave out "
+                        f"--{option} {wanted} contradicts {name}, a frozen benchmark of {option} {its}; leave out "
                         f"--{option} or the benchmark"
                     )
 

@@ -161,26 +161,15 @@ class RealTraining(PhotographStudy):
     def scores(self, records: "Records") -> "list[Score]":
         """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
         from menagerie.studies.report.figures import model_label
-        from menagerie.studies.scoring.benchmark_tables import chances_in, name_headline, published_scores
-        from menagerie.studies.scoring.page import Score, level_of, seed_mean
+        from menagerie.studies.scoring.benchmark_tables import benchmark_scores
 
-        benches = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
-        varying, groups = varying_axes(records), {}
+        subjects = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
+        varying = varying_axes(records)
+        rows = []
         for row in score_rows(records):
             model = ", ".join([model_label(row["model"]), *(f"{name} {row[name]}" for name in varying)])
-            if row["official"] is not None:
-                groups.setdefault((row["benchmark"], row["kind"], row["name"], model), []).append(level_of(row))
-        first: dict[str, str] = {}
-        found = []
-        for (test, kind, name, model), levels in groups.items():
-            title = name_headline(test, name) if kind == HEADLINE else ""
-            drawn = bool(title) and first.setdefault(test, name) == name
-            chance = self.chance if test == HELD_OUT else chances_in(benches[test].bench).get((kind, name))
-            found.append(Score(model, test, kind, name, seed_mean(levels), None, chance, title, drawn))
-        for label, subject in benches.items() if not self.rehearse else ():
-            there = {its.measure for its in found if its.test == label and its.title}
-            found += published_scores(label, subject.published, there)
-        return found
+            rows.append(row | {"model": model, "tie_rate": None})
+        return benchmark_scores(rows, subjects, not self.rehearse, self.chance)
 
     def export(self, records: "Records") -> None:
         """Write `results.tex`."""

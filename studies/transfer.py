@@ -4,16 +4,15 @@
     python studies/transfer.py ViT-B-16/openai runs/mine --benchmarks sugarcrepe whatsup --data-root DATA
     python studies/transfer.py ViT-B-32 --benchmarks sugarcrepe --data-root DATA --images coco/val2017=PHOTOGRAPHS
 
-A model is a run (all its cells), a checkpoint, an open_clip model (without weights: random), a folder of Hugging Face's
-CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL; docs/judges.md), or a class
-of your own. docs/transfer.md lists the files of benchmarks. Texts and image files of a benchmark that a model's
-training had are counted. Ends with `report.html`, `results.csv`, `results.tex` and the scores of every record in
-`--out`. Run again, also with further models and benchmarks, it skips what is finished.
+Models are named as for evaluate.py. docs/transfer.md lists the files of benchmarks. Texts and image files of a
+benchmark that a model's training had are counted. Ends with `report.html`, `results.csv`, `results.tex` and the scores
+of every record in `--out`. Run again, also with further models and benchmarks, it skips what is finished.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -91,9 +90,7 @@ class Transfer(ScoringStudy):
         """Map each folder that `--images` replaces to the folders that are searched instead."""
         from menagerie.studies.scoring.check import folders_given
 
-        every = (*names(), *self.benchmarks) if self.images else ()
-        known = {folder for name in every for folder in load_benchmark(name).images}
-        return folders_given(self.images, known)
+        return folders_given(self.images, map(load_benchmark, (*names(), *self.benchmarks)))
 
     @property
     def place(self) -> "Place":
@@ -139,20 +136,11 @@ class Transfer(ScoringStudy):
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
         from menagerie.studies.scoring.benchmark_piece import benchmark_piece
-
-        skip = self.unknown_words == "skip"
-        both = ((model, one) for model in self.tested for one in self.subjects)
-        return (
-            benchmark_piece(model, one, skip, **self.how, had=self.had[model.label, one.label]) for model, one in both
-        )
-
-    @cached_property
-    def had(self) -> dict[tuple[str, str], str]:
-        """How much of each benchmark the training of each model had, by their labels."""
         from menagerie.studies.sources.photographs import training_had
 
-        both = ((model, one) for model in self.tested for one in self.subjects)
-        return {(model.label, one.label): training_had(model.training, one.bench) for model, one in both}
+        for model, one in product(self.tested, self.subjects):
+            had = training_had(model.training, one.bench)
+            yield benchmark_piece(model, one, self.unknown_words == "skip", **self.how, had=had)
 
 
 PRESETS = {"all": Transfer()}

@@ -97,7 +97,8 @@ class BenchmarkPiece(Piece):
 
     def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         place = {"model": self.model, "benchmark": self.label, "piece": self.id}
-        return (place | {"kind": kind, "name": name, **its} for kind, name, its in result_numbers(result))
+        for kind in ("task", "headline"):
+            yield from (place | {"kind": kind, "name": name, **its} for name, its in result[f"{kind}s"].items())
 
     def notes(self, result: Mapping[str, Any]) -> Iterator[str]:
         """Yield how many records or pairs weren't scored, what the model's training had, and what parsed the texts."""
@@ -168,12 +169,6 @@ def first_scorer(model: Model, device: str) -> LoadedScorer:
     if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
         raise UserError(f"--rerank {model.label} reads each pair too; name a model that has vectors")
     return loaded
-
-
-def result_numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the numbers of a result: "task" or "headline", the name, and the values."""
-    for kind in ("tasks", "headlines"):
-        yield from ((kind[:-1], name, values) for name, values in result[kind].items())
 
 
 def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographBenchmark]], name: str, parses: Path) -> list[Subject]:

@@ -1,7 +1,7 @@
 """Finds out which benchmarks are complete on disk, without a model and without decoding images."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from menagerie.generators.benchmarks.class_folders import set_name
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import State
+from menagerie.generators.sources.registry import SourceSpec, State
 
 
 def print_benchmark_states(specs: Iterable[BenchmarkSpec], place: Place, kind: str = "") -> list[bool]:
@@ -33,9 +33,10 @@ def print_state(name: str, state: State, count: str = "") -> bool:
     return state.complete
 
 
-def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tuple[Path, ...]]:
-    """Return the paths of `--images FOLDER=PATH` by FOLDER, one of `known`, which may have several."""
+def folders_given(given: Sequence[str], specs: Iterable[BenchmarkSpec | SourceSpec]) -> dict[str, tuple[Path, ...]]:
+    """Return the paths of `--images FOLDER=PATH` by FOLDER, of some benchmark or source, which may have several."""
     folders: dict[str, tuple[Path, ...]] = {}
+    known = {folder for spec in (specs if given else ()) for folder in spec.images}
     for text in given:
         name, found, path = text.partition("=")
         if not found or name not in known:

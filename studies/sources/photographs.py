@@ -7,7 +7,7 @@ selected by it.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -260,6 +260,7 @@ Files = list[tuple[ImageFiles, list[int]]]
 """Readers of image files, each with the numbers of its images."""
 
 
+@cache
 def training_had(training: Training, bench: PhotographBenchmark) -> str:
     """Say how many texts and image files of a benchmark a training had, and what isn't known about it."""
     texts, files, gaps = {text for part in training.parts for text in read_part(part).texts}, [], [*training.unknown]
