@@ -27,7 +27,7 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.study import grid
-from menagerie.studies.sources.cut_outs import SYNTHETIC
+from menagerie.studies.sources.transfer_data import SYNTHETIC
 from menagerie.studies.sources.transfer_plan import FACTORS, FINE_TUNING, WORTH, ZERO_SHOT, TransferPlan, TransferRun
 
 if TYPE_CHECKING:

@@ -221,7 +221,7 @@ def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> B
     matters = first and any(scoring.count_passes(pool) > scoring.MOST_PAIRS for pool in pools)
     decides = {"first": {"model": first.model.weights, "top": first.top}} if matters else {}
     name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION, **decides})
-    images = sum(len(pool.images) for pool in pools) or len(images_needed(bench))
+    images = sum(len(pool.images) for pool in pools) or images_needed(bench)
     return BenchmarkPiece(model, subject.label, name, images, subject, skip, **{"below": PIECES, **how})
 
 

@@ -5,7 +5,6 @@ The seal is a digest of the card's text, which detects accidental changes; it is
 scores, from which its numbers are computed again, or by evaluating the model again.
 """
 
-import csv
 import io
 import math
 import re
@@ -15,7 +14,7 @@ from functools import partial
 from itertools import zip_longest
 from os.path import relpath
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -47,18 +46,6 @@ false ones, "nan" where a judge gives no answer; 1 for records that training had
 NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps differently on another machine
 
 
-class CardItem(NamedTuple):
-    """A row of a file of scores."""
-
-    subset: str
-    task: str
-    scene: str
-    animals: str
-    true: int
-    scores: Scores
-    had: bool
-
-
 class Number(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """An accuracy from 0 to 1 with its interval for new animal pairs, if it has one."""
 
@@ -70,12 +57,6 @@ class Number(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     chance: float
     records: int
     pairs: int
-
-    @property
-    def cells(self) -> list[str]:
-        """The accuracy and its interval in percent."""
-        ends = (f"{100 * end:.1f}" for end in (self.low, self.high) if end is not None)
-        return [f"{100 * self.accuracy:.1f}", " to ".join(ends) or DASH]
 
 
 class CardModel(msgspec.Struct, forbid_unknown_fields=True):
@@ -126,26 +107,25 @@ def score_row(subset: str, item: Item, scores: Scores, had: bool = False) -> tup
     return subset, item.task, item.record, item.cluster, item.true, written, int(had)
 
 
-def read_scores(path: Path) -> list[CardItem]:
-    """Read a file of scores, perhaps of before its last column; raises `UserError` for a row that can't be read."""
-    header, *rows = csv.reader(io.StringIO(read_text(path))) or [[]]
-    if tuple(header) not in (COLUMNS, COLUMNS[:-1]):
-        raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
+def read_scores(path: Path) -> list[Any]:
+    """Read the rows of a file of scores, perhaps of before its last column; raises `UserError` for a row that can't be
+    read, or has numbers that aren't scores."""
     try:
-        return [parse_row(*row) for row in rows]
+        rows = pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False, index_col=False)
+        if tuple(rows) not in (COLUMNS, COLUMNS[:-1]):
+            raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
+        rows = rows.assign(true=rows.true.astype(int), had=rows.had == "1" if "had" in rows else False)
+        items = [[[float(score) for score in image.split()] for image in text.split(";")] for text in rows.scores]
+        rows["scores"] = list(map(np.array, items))
+        for true, scores in zip(rows.true, rows.scores, strict=True):
+            if not (np.isfinite(scores).all(1) | np.isnan(scores).all(1)).all() or not 1 <= true < scores.shape[1]:
+                raise ValueError(f"{true} of {scores.tolist()}")
     except (ValueError, TypeError) as error:
         raise UserError(f"{path} has a row that can't be read ({error}); make it again by evaluation") from error
+    return list(rows.itertuples(index=False, name="CardItem"))
 
 
-def parse_row(subset: str, task: str, scene: str, animals: str, true: str, scores: str, had: str = "0") -> CardItem:
-    """Parse the texts of a row; raises `ValueError` for numbers that aren't scores."""
-    matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
-    if not (np.isfinite(matrix).all(1) | np.isnan(matrix).all(1)).all() or not 1 <= int(true) < matrix.shape[1]:
-        raise ValueError(f"{true} of {scores[:40]!r}")
-    return CardItem(subset, task, scene, animals, int(true), matrix, bool(int(had)))
-
-
-def record_results(items: Iterable[CardItem], compares_images: bool = True) -> pd.DataFrame:
+def record_results(items: Iterable[Any], compares_images: bool = True) -> pd.DataFrame:
     """Return a row for each record that isn't left out: subset, task, animals, its value and chance.
 
     A four-way item (two images with two texts) has a row by each rule, in which a tie is wrong unless a judge gives no
@@ -275,15 +255,14 @@ def verify_card(path: Path) -> Card:
         raise UserError(f"{path}: the numbers of records that training had differ from those in its scores")
     means, tests = card_numbers(record_results(items, card.model.compares_images))
     for its, ours in zip_longest((*card.means, *card.tests), (*means, *tests)):
-        if not (its and ours and are_equal(its, ours)):
+        if not (its and ours and all(map(are_equal, *map(msgspec.structs.astuple, (its, ours))))):
             raise UserError(f"{path} has {its}, but its scores give {ours}")
     return card
 
 
-def are_equal(one: Number, other: Number) -> bool:
-    """Return whether two numbers are the same, but for what rounding changes."""
-    both = zip(msgspec.structs.astuple(one), msgspec.structs.astuple(other), strict=True)
-    return all(a == b or (isinstance(a, float) and isinstance(b, float) and abs(a - b) <= NEAR) for a, b in both)
+def are_equal(one: Any, other: Any) -> bool:
+    """Return whether two values are the same, but for what rounding changes."""
+    return one == other or (isinstance(one, float) and isinstance(other, float) and abs(one - other) <= NEAR)
 
 
 BOARD = """# Leaderboard
@@ -305,9 +284,9 @@ Digest `{digest}`, {resolution} px, {swaps.records} swaps of {swaps.pairs} anima
 def write_board(cards: Sequence[Path], out: Path) -> None:
     """Write the leaderboard of cards. Raises if one is wrong, or if two are of the same weights and benchmark."""
     found = {path: verify_card(path) for path in cards}
-    keys = [(card.benchmark["name"], card.model.weights) for card in found.values()]
-    if again := next((path for path, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
-        raise UserError(f"{again}: there is another card of the same weights on {found[again].benchmark['name']}")
+    keys = {path: (card.benchmark["name"], card.model.weights) for path, card in found.items()}
+    if again := next((path for path, key in keys.items() if [*keys.values()].count(key) > 1), None):
+        raise UserError(f"{again}: there is another card of the same weights on {keys[again][0]}")
     text = BOARD
     for name in FROZEN:
         mine = [(path, card) for path, card in found.items() if card.benchmark["name"] == name]
@@ -315,7 +294,10 @@ def write_board(cards: Sequence[Path], out: Path) -> None:
             swaps = card.means[0]
             if f"\n## {name}\n" not in text:
                 text += BENCH.format(**card.benchmark, swaps=swaps, chance=100 * swaps.chance)
-            numbers = [cell for mean in card.means for cell in mean.cells]
+            numbers = []
+            for its in card.means:
+                ends = (f"{100 * end:.1f}" for end in (its.low, its.high) if end is not None)
+                numbers += [f"{100 * its.accuracy:.1f}", " to ".join(ends) or DASH]
             link = f"[card]({Path(relpath(path, out.parent)).as_posix()})"
             cells = [card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link]
             text += "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"

@@ -46,6 +46,8 @@ class Piece(AnyJob, ABC):
     device: str = field(default="cpu", kw_only=True)
     threads: int = field(default=0, kw_only=True)
     seed: ClassVar[int] = 0
+    kept: ClassVar[tuple[str, ...]] = ()
+    """The files beside the result whose digests it has."""
     on: ClassVar[str] = ""
     """The key of `label` in results; empty: results have no label."""
 
@@ -67,13 +69,7 @@ class Piece(AnyJob, ABC):
         """Hash of the model's weights. A worker keeps the loaded model for all pieces of one group."""
         return self.tested.weights
 
-    @property
-    def trained_steps(self) -> int:
-        """Steps for which a study trained the model; 0 if none did."""
-        return self.tested.steps
-
     def job(self, out: Path) -> "Piece":
-        """Return the piece in the folder of a study."""
         return replace(self, out=out)
 
     @property
@@ -115,11 +111,6 @@ class Piece(AnyJob, ABC):
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
 
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The files beside the result whose digests it has."""
-        return ()
-
     @abstractmethod
     def score(self, loaded: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
         """Score everything, and return the result. Files in the folder are written before. `report` receives numbers of
@@ -158,26 +149,21 @@ def questions_in(form: QuestionForm, pool: Pool) -> int:
     return texts if form.blind else (images + bool(form.prior)) * texts
 
 
-def images_needed(test: Benchmark) -> set[int]:
-    """Return the numbers of the images that are read to score a test's items."""
-    return {number for item in test.items for number in item.images}
+def images_needed(test: Benchmark) -> int:
+    """Return how many images are read to score a test's items."""
+    return len({number for item in test.items for number in item.images})
 
 
-HELD: dict[tuple[str, str], LoadedScorer | Judge | UserError] = {}
-"""The model that this process has loaded, or the error from loading it, by the hash of its weights and its device."""
+HELD: dict[tuple[str, str], LoadedScorer | Judge] = {}
+"""The model that this process has loaded, by the hash of its weights and its device."""
 
 
 def load_model(model: Model, device: str) -> LoadedScorer | Judge:
-    """Load a model, or raise why it can't be loaded; kept until another is asked for. Prints its warnings as lines."""
+    """Load a model, which is kept until another is asked for."""
     if (key := (model.weights, device)) not in HELD:
         HELD.clear()  # before the next one needs the memory
-        try:
-            HELD[key] = open_model(model, device)
-        except UserError as error:
-            HELD[key] = error
-    if isinstance(found := HELD[key], UserError):
-        raise found
-    return found
+        HELD[key] = open_model(model, device)
+    return HELD[key]
 
 
 def open_model(model: Model, device: str) -> LoadedScorer | Judge:

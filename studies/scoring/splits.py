@@ -89,8 +89,9 @@ class SplitPiece(Piece):
         if isinstance(loaded, Judge):
             scorer: Scorer | Judge = loaded
         else:
-            scorer = loaded.scorer
-            check_texts_readable(scorer, tests)
+            scorer, texts = loaded.scorer, texts_of_tests(tests)
+            for start in range(0, len(texts), BLOCK):  # raises for an unknown word or a missing graph
+                scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
             tests = {name: framed_benchmark(test, loaded.framing, report) for name, test in tests.items()}
         score = self.score_frozen if self.frozen else self.score_counted
         subsets = attempt(self.model, "fails", lambda: score(tests, scorer))
@@ -140,7 +141,7 @@ def split_piece(model: Model, label: str, path: Path, frozen: bool = False, **ho
     """Return the piece of a model on the split in a file. Raises if the file isn't a split."""
     content, tests = open_split_tests(path)
     had = overlap_by_subset(model.training, path)
-    images = sum(len(images_needed(test)) for test in without_left_out(tests, had).values())
+    images = sum(images_needed(test) for test in without_left_out(tests, had).values())
     kept = {"kept": (FILE, SCORES)} if frozen else {}  # a frozen benchmark has another id than its split
     left = {subset: sorted(its.left_out) for subset, its in had.items() if its.left_out}
     without = {"left_out": left} if left else {}  # with all records the id is that of before records were left out
@@ -177,13 +178,6 @@ def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
     if missing := next((name for name in names if name not in recipes and not Path(name).is_file()), None):
         raise UserError(f"--splits {missing}: there is no such file; make it with 'menagerie make'")
     return recipes
-
-
-def check_texts_readable(scorer: Scorer, tests: Tests) -> None:
-    """Raise for the first text that a scorer can't read, because of an unknown word or a missing graph."""
-    texts = texts_of_tests(tests)
-    for start in range(0, len(texts), BLOCK):
-        scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
 
 
 def texts_of_tests(tests: Tests) -> list[Caption]:

@@ -41,7 +41,7 @@ TOGETHER = "+"  # between the names of sources that are trained on together
 
 
 def split_sources(together: str) -> tuple[str, ...]:
-    """Split names such as "coco+visual_genome" into the names of the sources."""
+    """Return the names of the sources in a text such as "coco+visual_genome"."""
     return tuple(name.replace("_", " ") for name in together.split(TOGETHER))
 
 
@@ -212,13 +212,11 @@ class RealData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The photographs, the split that is mixed in, and its share."""
         photographs = {"photographs": self.photographs, "version": VERSION}
         return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """The split that is mixed in, unless it is a file of the user's."""
         return (self.synthetic,) if isinstance(self.synthetic, SplitData) else ()
 
     def counts(self) -> dict[str, Any]:

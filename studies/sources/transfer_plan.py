@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 import tyro
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
 from menagerie.envs.core.validation import SHARE, Range, Several
 from menagerie.envs.world import WORLDS
@@ -26,9 +25,19 @@ from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.cell import Cell, Start
 from menagerie.studies.runs.data import SplitData
-from menagerie.studies.sources import cut_outs
-from menagerie.studies.sources.cut_outs import FEWEST, SYNTHETIC, VARIED, AnimalPhotographs, Files
-from menagerie.studies.sources.transfer_data import TestedSplit, TransferData
+from menagerie.studies.sources.transfer_data import (
+    FEWEST,
+    SYNTHETIC,
+    VARIED,
+    AnimalPhotographs,
+    Files,
+    TestedSplit,
+    TransferData,
+    check_no_shared_files,
+    read_photographs,
+    write_cutout_world,
+    write_rendered_worlds,
+)
 
 Question = Literal["zero-shot", "fine-tuning", "worth", "factors"]
 Factor = Literal["views", "textures", "augmentation", "backgrounds", "vocabulary"]
@@ -45,7 +54,6 @@ TESTS = (
 )
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
 TESTED_PAIRS, TESTED_OF_FEW = 0.2, 0.4  # shares of animal pairs in tests only; of animals with several photographs
-PACKAGE_SIDE = 224  # pixels: the largest scenes for which the package's photographs are large enough
 NAMED = 0.5  # share of animals whose texture a spatial training caption states: models know captions of both kinds
 BESIDE = 4  # animals that each animal is paired with, on average: all pairs of many animals would be too many images
 SLOWER = 0.3  # peak learning rate after synthetic training, as a share of that from scratch
@@ -317,47 +325,31 @@ class TransferPlan(SplitStudy):
         warmup = min(recipe.warmup, self.tuning_steps // 5)
         return replace(recipe, steps=self.tuning_steps, warmup=warmup, single_object_phase=0.0, **slower)
 
-    def read_photographs(self, folder: Path) -> AnimalPhotographs:
-        """Read the photographs of `--photos`; without it, first write the package's or a rehearsal's to `folder`."""
-        from menagerie.envs.custom import photos
-
-        synthetic = load_world(self.world)
-        if self.rehearsed:
-            pictures = cut_outs.draw_pictures(synthetic, folder / "pictures")
-            photos.run(photos.Config(folder, cutouts=pictures, resolution=self.resolution))
-        elif not self.photos:
-            photos.run(photos.Config(folder, self.package, resolution=max(self.resolution, PACKAGE_SIDE)))
-        return cut_outs.read_cutouts(self.photos or folder, synthetic)
-
     def photo_worlds(self, trained: Mapping[str, TransferRun]) -> Iterator[tuple[str, Files]]:
         """Yield the name of each world of photographs, tested or `trained` on, and its files by animal."""
-        there, several = self.there, self.there.several.items()
+        there = self.there
         yield from ((PHOTOGRAPHS, there.tested), (NATURAL, there.tested))
-        for seed in range(self.seeds) if several else ():
-            yield f"{HELD_OUT}-{seed}", {name: cut_outs.held_out_file(files, seed) for name, files in several}
+        for seed in range(self.seeds) if there.several else ():
+            yield f"{HELD_OUT}-{seed}", there.held_out(seed)
         for name, run in trained.items():
-            if run.world == OWN:
-                yield name, {animal: cut_outs.training_files(files, run.seed, run.count) for animal, files in several}
-            else:
-                names = sorted(there.others)
-                drawn = generator(run.seed, "other animals").permutation(len(names))  # more contain fewer
-                yield name, {animal: there.others[animal] for animal in sorted(names[k] for k in drawn[: run.count])}
+            yield name, there.own(run.seed, run.count) if run.world == OWN else there.drawn(run.seed, run.count)
 
     def with_worlds(self, out: Path) -> "TransferPlan":
         """Write the worlds into `out`, and return the study with them. Raises if the photographs are too few for any
         run, or if one is both trained on and tested."""
-        photographs, folder = self.read_photographs(out / "photos"), out / "worlds"
+        photographs = read_photographs(self, out / "photos")
+        folder = out / "worlds"
         study = replace(self, prepared=Prepared(photographs, {}))
         if not (every := study.runs_of(*self.parts)):
             raise UserError("; ".join(["nothing is left to train", *study.unanswerable()]))
         trained = {run.world_name: run for run in every if run.world != SYNTHETIC}
         chosen = dict(study.photo_worlds(trained))
         for name, files in chosen.items():
-            cut_outs.write_cutout_world(folder / f"{name}.toml", self.world, files, name == NATURAL)
-        cut_outs.write_rendered_worlds(folder, self.world, sorted(photographs.tested), self.backgrounds)
+            write_cutout_world(folder / f"{name}.toml", self.world, files, name == NATURAL)
+        write_rendered_worlds(folder, self.world, sorted(photographs.tested), self.backgrounds)
         for name, run in trained.items():
             for test in chosen.keys() & {*run.worlds_tested}:
-                cut_outs.check_no_shared_files(folder / f"{name}.toml", folder / f"{test}.toml")
+                check_no_shared_files(folder / f"{name}.toml", folder / f"{test}.toml")
         names = (*chosen, SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED))
         return replace(self, prepared=Prepared(photographs, {name: folder / f"{name}.toml" for name in names}))
 

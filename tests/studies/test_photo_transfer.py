@@ -24,15 +24,15 @@ from menagerie.studies.frame.records import Records, read
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.sources import transfer_answers as answers
-from menagerie.studies.sources.cut_outs import (
+from menagerie.studies.sources.transfer_answers import KNOWN, RECOGNITION, SWAPS
+from menagerie.studies.sources.transfer_data import (
     SYNTHETIC,
     AnimalPhotographs,
     cutouts_in,
     held_out_file,
     training_files,
+    without_textures,
 )
-from menagerie.studies.sources.transfer_answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.sources.transfer_data import without_textures
 from menagerie.studies.sources.transfer_plan import (
     HELD_OUT,
     OTHERS,
