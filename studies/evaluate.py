@@ -39,7 +39,7 @@ class Evaluate(ScoringStudy):
     """Evaluation of given models"""
 
     on: ClassVar[str] = "split"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.splits"
+    written_by: ClassVar[str] = "splits"
 
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Split files, recipes by name, TOML files."""
@@ -116,13 +116,10 @@ class Evaluate(ScoringStudy):
 
     def tables(self, records: "Records") -> None:
         """Write results.csv and, for notebooks, cells.jsonl."""
-        from menagerie.studies.scoring.page import named_results
-
         super().tables(records)
-        found = named_results(records)
-        write_records(
-            records.out / CELLS, [its | {"seed": 0, "labels": {"split": piece.label}} for piece, its in found]
-        )
+        found = self.pages.named_results(records)
+        lines = [its | {"seed": 0, "labels": {"split": piece.label}} for piece, its in found]
+        write_records(records.out / CELLS, lines)
 
     def export(self, records: "Records") -> None:
         """Write results.tex, and the cards of frozen benchmarks."""

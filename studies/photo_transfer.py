@@ -85,8 +85,7 @@ class PhotoTransfer(TransferPlan):
     """Synthetic first, then real: what training in a rendered world buys on photographs"""
 
     def prepare(self, out: Path) -> TransferPlan:
-        """Write the worlds into the study's folder, print what can't be answered, and return the study with the
-        worlds."""
+        """Write the worlds, print what can't be answered, and return the study with the worlds."""
         study = self.with_worlds(out)
         for line in study.unanswerable():
             print(line, flush=True)
@@ -96,8 +95,7 @@ class PhotoTransfer(TransferPlan):
         return replace(self, prepared=None)
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
-        """Plan the runs of all questions. Before `prepare` has read the photographs, plan only the plain runs of each
-        model."""
+        """Plan the runs of all questions; before `prepare` only the plain runs of each model."""
         return self.runs(known).values() if self.prepared else grid(self)
 
     def runs(self, known: KnownResults) -> dict[TransferRun, Arm]:

@@ -65,12 +65,16 @@ class RealTraining(PhotographStudy):
         """What reads photographs; it loads torch."""
         return import_module("menagerie.studies.sources.photograph_study")
 
+    @property
+    def pages(self) -> ModuleType:
+        """What writes pages of scored models; it loads pandas."""
+        return import_module("menagerie.studies.scoring.page")
+
     def check_given(self, preset: AnyStudy) -> None:
         self.work.check(self, preset)
 
     def instead(self) -> int | None:
-        """With --check, print which data are complete and return the exit status, 1 if some aren't. Else return
-        None."""
+        """With --check, print which data are complete and return the exit status, 1 if some aren't."""
         return self.work.report_states(self) if self.check_only else None
 
     def check(self) -> None:
@@ -88,8 +92,7 @@ class RealTraining(PhotographStudy):
         return replace(self, prepared=None)
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan all cells, and the benchmarks of each finished cell. Before `prepare` has read the photographs, plan
-        only the models on rendered scenes."""
+        """Plan all cells, and the benchmarks of each finished cell; before `prepare` only cells on rendered scenes."""
         yield from self.prepared.arms if self.prepared else self.plain_grid().plan(known)
         for arm in self.prepared.arms if self.prepared else ():
             subjects = self.prepared.subjects.get(arm.labels["parser"], ())
@@ -105,8 +108,7 @@ class RealTraining(PhotographStudy):
         }
 
     def tables(self, records: "Records") -> None:
-        """Write `cells.jsonl`, and `results.csv` with a row for each number of each finished cell, on held-out
-        photographs and on its benchmarks."""
+        """Write `cells.jsonl`, and `results.csv` with the numbers on held-out photographs and on benchmarks."""
         import pandas as pd
 
         from menagerie.studies.analysis.tables import to_csv
@@ -120,12 +122,10 @@ class RealTraining(PhotographStudy):
 
     def page(self, records: "Records") -> "Iterator[Part]":
         """Yield the best models, what they were trained on and how, and all numbers."""
-        from menagerie.studies.scoring.page import score_page
-
         if self.rehearse:
             yield Sentence("A rehearsal: rendered scenes in the files of COCO's format replace photographs.")
         pieces = records.where(lambda arm: not arm.trains)
-        yield from score_page(pieces, self.scores(records), self.training_parts(records))
+        yield from self.pages.score_page(pieces, self.scores(records), self.training_parts(records))
 
     def training_parts(self, records: "Records") -> "Iterator[Part]":
         """Yield what cells were trained on, what they took over from starting weights, and how they trained."""
@@ -173,15 +173,11 @@ class RealTraining(PhotographStudy):
 
     def export(self, records: "Records") -> None:
         """Write `results.tex`."""
-        from menagerie.studies.scoring.page import write_latex
-
-        write_latex(records, self.scores(records))
+        self.pages.write_latex(records, self.scores(records))
 
     def conclude(self, records: "Records") -> None:
         """Print the main results."""
-        from menagerie.studies.scoring.page import print_headlines
-
-        print_headlines(self.scores(records))
+        self.pages.print_headlines(self.scores(records))
 
 
 def score_rows(records: "Records") -> "Iterator[dict[str, Any]]":

@@ -24,7 +24,6 @@ from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE
 from menagerie.generators.benchmarks.registry import check_benchmark_name, load_benchmark, load_benchmarks, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
-from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.place import Place
 from menagerie.studies.frame.command import main
 from menagerie.studies.runs.machine import check_device
@@ -39,7 +38,7 @@ class Transfer(ScoringStudy):
     """Transfer to photographs"""
 
     on: ClassVar[str] = "benchmark"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_tables"
+    written_by: ClassVar[str] = "benchmark_tables"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
@@ -52,8 +51,7 @@ class Transfer(ScoringStudy):
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA] = ()
-    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; of several for one place, all are
-    searched."""
+    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; one place may have several."""
     allow_missing: Annotated[bool, DATA] = False
     """If images are missing, score the other records; the result has the number of missing ones."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
@@ -75,8 +73,7 @@ class Transfer(ScoringStudy):
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":
-        """The model that chooses candidates for models that read image and text together; None without `--rerank`.
-        Raises if the name stands for several models."""
+        """The model that chooses candidates; None without `--rerank`. Raises if the name stands for several models."""
         from menagerie.studies.scoring.benchmark_piece import FirstPass
 
         if not self.rerank:
@@ -86,17 +83,13 @@ class Transfer(ScoringStudy):
         return FirstPass(found[0], self.rerank_top)
 
     @property
-    def folders(self) -> Given:
-        """Map each folder that `--images` replaces to the folders that are searched instead."""
-        from menagerie.studies.scoring.check import folders_given
-
-        return folders_given(self.images, map(load_benchmark, (*names(), *self.benchmarks)))
-
-    @property
     def place(self) -> "Place":
         """Where benchmarks' files are, and how they are read."""
+        from menagerie.studies.scoring.check import folders_given
+
+        folders = folders_given(self.images, map(load_benchmark, (*names(), *self.benchmarks)))
         threads = max(1, usable_cores() // self.at_once)
-        return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)
+        return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=folders)
 
     @cached_property
     def subjects(self) -> "Sequence[Subject]":
@@ -110,22 +103,19 @@ class Transfer(ScoringStudy):
         return subjects_of(read, self.parser, self.parses)
 
     def instead(self) -> int | None:
-        """With --check, print which benchmarks are complete and return the exit status, 1 if one isn't. Else return
-        None. Raise for options that can't be used."""
+        """With --check, print which benchmarks are complete and return the exit status, 1 if one isn't."""
         if not self.models and not self.check_only:
             raise UserError("give one or more models, or --check")
         for name in self.benchmarks:
             check_benchmark_name(name)
         read_parser(self.parser)
         check_device(self.device)
-        self.place.path("")  # raises for wrong --images
-        return self.report_states() if self.check_only else None
-
-    def report_states(self) -> int:
-        """Print which benchmarks are complete; returns the exit status."""
+        place = self.place  # raises for wrong --images
+        if not self.check_only:
+            return None
         from menagerie.studies.scoring.check import print_benchmark_states
 
-        complete = print_benchmark_states(load_benchmarks(self.benchmarks), self.place)
+        complete = print_benchmark_states(load_benchmarks(self.benchmarks), place)
         print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {self.data_root}")
         return int(not all(complete))
 

@@ -1,7 +1,4 @@
-"""A model on a benchmark of photographs: all its tests are scored once, and the result is kept in a folder.
-
-Of a large pool, a model that reads each pair of image and text may be given the best candidates of another model, with
-vectors, to rank again."""
+"""A model on a benchmark of photographs; models that read each pair may rank the best candidates of another again."""
 
 import hashlib
 import pickle
@@ -172,11 +169,7 @@ def first_scorer(model: Model, device: str) -> LoadedScorer:
 
 
 def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographBenchmark]], name: str, parses: Path) -> list[Subject]:
-    """Return the benchmarks with the graphs of a parser, which are kept in the folder `parses`; by default each text is
-    one node.
-
-    All texts are parsed at once. Raises for captions for which the parser has no answer.
-    """
+    """Return the benchmarks, all texts parsed at once by the parser of a name, whose graphs `parses` keeps."""
     if name == DEFAULT or not read:
         return [subject_of(spec, bench) for spec, bench in read]
     parser, found = open_parser(name, parses), []
@@ -197,8 +190,7 @@ def subject_of(
     decides: Mapping[str, Any] | None = None,
     graphs: Mapping[str, Any] | None = None,
 ) -> Subject:
-    """Return a benchmark with the identity of its content, to which graphs add what `decides` says. Raises if it can't
-    be pickled."""
+    """Return a benchmark with the identity of its content and of what else `decides`. Raises if it can't be pickled."""
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
@@ -286,8 +278,7 @@ def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) 
 
 
 def result_cluster(item: Item, pooled: bool) -> tuple[str, str | int]:
-    """Return the key that similar records share: in a pool, all queries of an image and of its texts. Without a cluster
-    it is a record's task and name, because tasks may share names."""
+    """Return the key that similar records share: in a pool, the queries of an image and its texts; else the cluster."""
     if pooled:
         return "", item.images[0]
     return ("", item.cluster) if item.cluster not in ("", item.record) else (item.task, item.record)

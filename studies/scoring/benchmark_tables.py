@@ -1,7 +1,4 @@
-"""The numbers of models on benchmarks of photographs, also in a paper's layout.
-
-Each column of a paper's table names our number for it. Where the paper doesn't say what a number is of, the table's
-note does."""
+"""The numbers of models on benchmarks of photographs, also beside a paper's tables, whose columns name our numbers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -108,8 +108,7 @@ def score_row(subset: str, item: Item, scores: Scores, had: bool = False) -> tup
 
 
 def read_scores(path: Path) -> list[Any]:
-    """Read the rows of a file of scores, perhaps of before its last column; raises `UserError` for a row that can't be
-    read, or has numbers that aren't scores."""
+    """Read a file of scores, perhaps of before its last column; raises for a row that can't be read."""
     try:
         rows = pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False, index_col=False)
         if tuple(rows) not in (COLUMNS, COLUMNS[:-1]):
@@ -235,8 +234,7 @@ def read_card(path: Path) -> Card:
 
 
 def verify_card(path: Path) -> Card:
-    """Verify a card: its seal, its benchmark, and its numbers against the scores beside it. Raises `UserError` for the
-    first error."""
+    """Verify a card: seal, benchmark, and numbers against the scores beside it. Raises for the first error."""
     card, scores = read_card(path), path.with_suffix(".csv")
     try:
         frozen = load_frozen(choose("frozen benchmark", str(card.benchmark.get("name")), FROZEN))

@@ -14,8 +14,7 @@ from menagerie.generators.sources.registry import SourceSpec, State
 
 
 def print_benchmark_states(specs: Iterable[BenchmarkSpec], place: Place, kind: str = "") -> list[bool]:
-    """Print what is missing or wrong in benchmarks, and their numbers of records. Image files are only looked for.
-    Returns which are complete."""
+    """Print what is missing or wrong in benchmarks, and how many records they have; return which are complete."""
     complete = []
     for spec in specs:
         problem, bench = inspect_benchmark(spec, replace(place, allow_missing=True, tag=None))
@@ -52,8 +51,7 @@ def folders_given(given: Sequence[str], specs: Iterable[BenchmarkSpec | SourceSp
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
 ) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
-    """Read the benchmarks of a command line: all `specs` if the user names them, otherwise the complete ones, whose
-    names are printed, and why others with all files can't be used."""
+    """Read all `specs` if they are `named` by the user, else the complete ones, and print which these are."""
     if named:
         return [(spec, spec.build(place)) for spec in specs]
     found = []

@@ -76,9 +76,8 @@ def parse_models(
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
-    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run. Labels of
-    cells say how these differ: by their places in the study and, if that isn't enough (another recipe, the base of
-    another cell), their ids."""
+    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run, labelled by
+    their places in its study and, if that isn't enough, their ids."""
     if judge and (judges := find_judges(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
     folders = find_checkpoints(Path(name)) if Path(name).is_dir() else []
@@ -108,8 +107,7 @@ def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """Return a model without the seed in its place, and that seed; 0 if there is none. Cells of a run that differ in it
-    alone then share a label; those that differ elsewhere have other places, or their ids in their labels."""
+    """Return a cell without the seed in its place, so that seeds share a label, and that seed; 0 for other models."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)

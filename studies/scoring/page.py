@@ -87,8 +87,7 @@ def in_percent(share: float | None) -> str:
 
 
 def level_of(row: Mapping[str, Any]) -> Estimate:
-    """Return the official accuracy of a model on a benchmark, with the interval that was computed when it was
-    scored."""
+    """Return the official accuracy in a row of results.csv, with its interval."""
     value, low, high = (math.nan if row.get(name) is None else float(row[name]) for name in ("official", "low", "high"))
     return Estimate(value, low, high, int(row["n"]), int(row["n"]), 1, math.nan)
 
@@ -201,8 +200,7 @@ def short_names(records: Records) -> dict[str, str]:
 
 
 def score_page(records: Records, scores: Sequence[Score], further: Iterable[Part]) -> Iterator[Part]:
-    """Yield the page: which models are best, what to know of each, `further` parts, all numbers of each test, and what
-    the models are."""
+    """Yield the page: the best models, what to know of each, `further` parts, all numbers, and what the models are."""
     drawn = [its for its in scores if its.drawn and not math.isnan(its.its.value)]
     for title in list(dict.fromkeys(its.title for its in drawn))[:MOST_SAID]:
         yield Sentence(best_sentence(title, [its for its in drawn if its.title == title]))
@@ -276,8 +274,7 @@ class ScoredTest(NamedTuple):
 
 
 def coverage_parts(found: Sequence[ScoredTest], file: str, says: str = LEFT_OUT) -> Iterator[Part]:
-    """Yield the section of a split, with a row for each model and test; models of unknown training have a single row.
-    `says` explains what happens to records that training had."""
+    """Yield what training had of a split: a row for each model and test; `says` what happens to such records."""
     rows = {}
     for its in found:
         had = [f"{n} of {of}" for n, of in its.had.counts.values()] + [f"{its.had.lost} of {its.had.records}"]

@@ -122,8 +122,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def questions(self) -> int:
-        """Number of different questions to a judge, if none was answered before; 0 for other models, and of benchmarks
-        that don't fit the form."""
+        """Number of different questions to a judge, if none was answered before; 0 for other models."""
         if not isinstance(source := self.tested.source, JudgeSource):
             return 0
         form = make_form(source.form, source.options, source.blind)
@@ -131,8 +130,7 @@ class Piece(AnyJob, ABC):
 
 
 def questions_about(form: QuestionForm, benchmark: Benchmark) -> int:
-    """Return the number of different questions about a benchmark. Equal images with two numbers, and equal texts in two
-    pools, count as different."""
+    """Return the number of different questions about a benchmark; equal images with two numbers count as different."""
     if isinstance(benchmark, MatrixBenchmark):
         return sum(questions_in(form, pool) for pool in benchmark.pools) if form.compares_images else 0
     try:

@@ -166,8 +166,7 @@ def split_labels(names: Sequence[str]) -> dict[str, str]:
 
 
 def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
-    """Return the recipes among the splits, by name. Others are split files, which needn't exist. Raises for an unknown
-    name, and for impossible fractions."""
+    """Return the recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
     files = [name for name in names if Path(name).suffix in (".h5", ".hdf5")]
     files += [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
     recipes = {name: read_recipe(name) for name in names if name not in files}

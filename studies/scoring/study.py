@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
@@ -35,8 +36,7 @@ class ScoringStudy(AnyStudy):
     on: ClassVar[str]
     """The label of what models are scored on."""
     written_by: ClassVar[str]
-    """The module with the columns of results.csv (`COLUMNS`), the numbers (`scores`), the further parts of the page
-    (`parts`). It loads pandas."""
+    """The name of its `writer`."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -65,6 +65,16 @@ class ScoringStudy(AnyStudy):
     def at_once(self) -> int:
         return self.workers or 1
 
+    @property
+    def writer(self) -> ModuleType:
+        """The module with `COLUMNS` of results.csv, the numbers (`scores`) and further `parts` of the page."""
+        return import_module(f"menagerie.studies.scoring.{self.written_by}")
+
+    @property
+    def pages(self) -> ModuleType:
+        """The module that writes pages; it loads pandas, as the writer does."""
+        return import_module("menagerie.studies.scoring.page")
+
     @cached_property
     def tested(self) -> "Sequence[Model]":
         return self.models_named(*self.models)
@@ -89,8 +99,7 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for unknown models, and for a device that this machine hasn't, unless Slurm runs the pieces; say if
-        options of judges are unused."""
+        """Raise for unknown models, and for a device that isn't here; say if options of judges are unused."""
         from menagerie.models.library.judged import JudgeSource
 
         judges = [model for model in self.tested if isinstance(model.source, JudgeSource)]
@@ -115,32 +124,23 @@ class ScoringStudy(AnyStudy):
 
     def tables(self, records: "Records") -> None:
         """Write results.csv."""
-        from menagerie.studies.scoring.page import write_results
-
-        write_results(records, import_module(self.written_by).COLUMNS)
+        self.pages.write_results(records, self.writer.COLUMNS)
 
     def export(self, records: "Records") -> None:
         """Write results.tex."""
-        from menagerie.studies.scoring.page import write_latex
-
-        write_latex(records, import_module(self.written_by).scores(records))
+        self.pages.write_latex(records, self.writer.scores(records))
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        from menagerie.studies.scoring.page import score_page
-
-        writer = import_module(self.written_by)
-        scores = writer.scores(records)
-        return score_page(records, scores, writer.parts(records, scores))
+        scores = self.writer.scores(records)
+        return self.pages.score_page(records, scores, self.writer.parts(records, scores))
 
     def conclude(self, records: "Records") -> None:
         """Print the main numbers and the notes. Raises if nothing could be scored, or if a judge gave no verdict."""
-        from menagerie.studies.scoring.page import note_rows, print_headlines
-
         left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
-        print_headlines(import_module(self.written_by).scores(records))
-        for model, test, note in note_rows(records.where(lambda arm: not records.left_out(arm))):
+        self.pages.print_headlines(self.writer.scores(records))
+        for model, test, note in self.pages.note_rows(records.where(lambda arm: not records.left_out(arm))):
             print(f"{model} on {test}: {note}")
         check_verdicts(records)
 

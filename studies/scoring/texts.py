@@ -71,8 +71,7 @@ def shorten_text(text: Caption, known: set[str], most: int) -> Caption:
 
 
 def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, Any]:
-    """Return, for a result, the number of texts that are longer than the scorer's context, and the first of them. Empty
-    if the scorer's reader can't tell; a judge reads whole texts."""
+    """Return how many texts are longer than the scorer's context, and the first; empty if its reader can't tell."""
     if isinstance(scorer, Judge):
         return {"texts": 0, "of": len(texts)}
     cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])

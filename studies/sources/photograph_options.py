@@ -108,8 +108,7 @@ class PhotographStudy(ModelOptions, Study):
         return iter(dict.fromkeys(every))
 
     def plain_grid(self, images: int = 0) -> Grid:
-        """Return a grid with a single place, with the study's rendered scenes, towers and recipes; for a number of
-        photographs with as many steps as the study's epochs take."""
+        """Return a grid with a single place; for a number of photographs with as many steps as the epochs take."""
         shared = {item.name for item in fields(self)} & {item.name for item in fields(Grid)} - {"base"}
         plain = Grid(**{name: getattr(self, name) for name in shared})
         plain = plain.with_recipe(replace(self.base or BindingRecipe(), world=self.world))

@@ -1,8 +1,4 @@
-"""What a study on photographs does before anything is trained: it checks its options, reads the photographs once, in
-the command itself, and makes its cells.
-
-A rehearsal needs no file from elsewhere: it renders scenes and writes them as files of COCO, for the same readers.
-"""
+"""What a study on photographs does before anything is trained: checks, reading, and its cells. It loads torch."""
 
 import json
 import sys
@@ -202,8 +198,7 @@ def write_coco_files(recipe: SplitRecipe, out: Path, store: Path, resolution: in
 
 
 def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealData]:
-    """Describe the photographs that cells train on, by sources and parser, and print their numbers. Photographs that
-    tests show are left out: those of COCO's validation set and of all benchmarks on disk."""
+    """Describe the photographs that cells train on, without those of tests, by sources and parser; print numbers."""
     place, found = Place(study.data_root.resolve(), study.resolution, folders=study.folders, caption=study.caption), {}
     place = replace(place, kept_out=images_of_tests(place, allow_unknown=study.allow_unknown))
     for together, parser in dict.fromkeys((its.sources, its.parser) for _, its in study.training_places()):
@@ -221,8 +216,7 @@ def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealDa
 
 
 def parse_captions(opening: PhotographOptions, allow_unanswered: bool) -> frozenset[str]:
-    """Parse all captions of some sources with a progress bar, and keep the graphs. Returns the captions without an
-    answer; raises for such captions unless they are allowed."""
+    """Parse all captions of some sources, and keep the graphs. Returns captions without an answer, if allowed."""
     parser = open_parser(opening.parser, opening.parses, allow_unanswered)
     texts: dict[str, None] = {}
 
@@ -241,8 +235,7 @@ def parse_captions(opening: PhotographOptions, allow_unanswered: bool) -> frozen
 
 
 def checkpoint_of(grid: Grid, name: str, model: str, seed: int) -> Path:
-    """Return the checkpoint of a model, and of this seed if there are several, that `--from` names. Raises unless
-    exactly one fits, and has the towers and the options of the study."""
+    """Return the checkpoint of a model and seed that `--from` names. Raises unless exactly one fits."""
     folders = find_checkpoints(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")

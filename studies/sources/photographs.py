@@ -1,8 +1,4 @@
-"""Photographs with captions as the data of training runs: how they are read, which are held out, and their numbers.
-
-The test on held-out photographs asks which of five captions belongs to an image. It runs during training; nothing is
-selected by it.
-"""
+"""Photographs with captions as the data of training runs: how they are read, which are held out, and their numbers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -109,11 +105,7 @@ GROUP = "caption"
 
 
 def hold_out(names: Iterable[str]) -> frozenset[str]:
-    """Choose the names of photographs that aren't trained on: those with the smallest hashes, whatever else is in the
-    data.
-
-    A photograph that two sources share has one name, and is held out of both.
-    """
+    """Choose the names of photographs that aren't trained on: those with the smallest hashes."""
     ranked = sorted(set(names), key=lambda name: (seed_of(0, "held out", name), name))
     count = max(round(SHARE * len(ranked)), min(LEAST, len(ranked) // 5))
     return frozenset(ranked[:count])

@@ -102,8 +102,7 @@ class Answers(NamedTuple):
         return [row for row in rows if row.first.n or row.second.n]
 
     def worth(self, targets: Sequence[float]) -> Iterator[list[str]]:
-        """Yield a row for each model, measure and target: the fewest images that reach it in both ways, and their
-        ratio."""
+        """Yield a row for each model, measure and target: the fewest images that reach it both ways, and the ratio."""
         for model in self.study.models:
             pairs = {int(its.setting): pair for its, pair in self.pairs(WORTH, model)}
             for measure in MEASURES[:2] if pairs else ():
@@ -120,8 +119,7 @@ def trained_pairs(recipe: BindingRecipe) -> frozenset[str]:
 
 
 def worth_cells(found: dict[int, Pair], target: float) -> list[str]:
-    """Say with how many images a target is reached from scratch and after synthetic training, and how many times more
-    it takes from scratch, with the interval."""
+    """Say with how many images a target is reached from scratch and after synthetic training, and their ratio."""
     scratch = {images: pair[0] for images, pair in found.items() if images}
     # A model that needs no photograph counts as needing one image: a ratio to 0 isn't a number.
     tuned = {images or 1: pair[1] for images, pair in found.items()}
@@ -133,8 +131,7 @@ def worth_cells(found: dict[int, Pair], target: float) -> list[str]:
 
 
 def side_chart(rows: Sequence[SidesCompared], setting: str, sides: Sequence[str]) -> alt.TopLevelMixin:
-    """Draw both sides of comparisons with their intervals: a column for each measure, a line of panels for each model
-    and test."""
+    """Draw both sides with their intervals: a column for each measure, a line of panels for each model and test."""
     frame = pd.DataFrame(
         [
             {"model": f"{model_label(row.model)}, {row.tested}", "setting": str(row.setting), "measure": row.measure}

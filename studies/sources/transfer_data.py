@@ -87,8 +87,7 @@ def read_cutouts(folder: Path, synthetic: World) -> AnimalPhotographs:
 
 
 def read_photographs(study: Any, folder: Path) -> AnimalPhotographs:
-    """Read the photographs of a study's `--photos`; without it, first write the package's or a rehearsal's to
-    `folder`."""
+    """Read the photographs of `--photos`; without it, first write the package's or a rehearsal's to `folder`."""
     from menagerie.envs.custom import photos
 
     synthetic = load_world(study.world)
@@ -162,8 +161,7 @@ def copy_by_hash(files: Iterable[Path], folder: Path, below: str) -> list[str]:
 
 
 def write_rendered_worlds(folder: Path, extends: str, animals: Sequence[str], backgrounds: Path | None) -> None:
-    """Write the rendered worlds: the plain one, and those with more textures (plain colours), more backgrounds (the
-    photographs in a folder) and all animals."""
+    """Write the plain rendered world, and those with more textures, more backgrounds, and all animals."""
     from menagerie.envs.custom.photos import background_pictures
 
     start = f"extends = {json.dumps(extends)}"
@@ -183,8 +181,7 @@ def write_rendered_worlds(folder: Path, extends: str, animals: Sequence[str], ba
 
 
 def check_no_shared_files(training: Path, test: Path) -> None:
-    """Compare the photographs of a training world and a test world by SHA-256. Raises if one is in both, even under
-    different names."""
+    """Raise if a photograph is in both a training and a test world, by SHA-256, even under different names."""
     trained, tested = cutouts_in(training), cutouts_in(test)
     if both := trained.keys() & tested.keys():
         raise UserError(
