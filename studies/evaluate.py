@@ -122,10 +122,9 @@ class Evaluate(ScoringStudy):
         write_records(records.out / CELLS, lines)
 
     def export(self, records: "Records") -> None:
-        """Write results.tex, and the cards of frozen benchmarks."""
+        """Write the cards of frozen benchmarks."""
         from menagerie.studies.scoring.cards import write_cards
 
-        super().export(records)
         for card in write_cards(records):
             print(card)
 

@@ -42,9 +42,8 @@ LEFT_OUT = (
     "selected by it."
 )
 TRAINED = (
-    "A line for each finished cell. Loss, learning rate and speed are means over neighbouring steps; losses of "
-    "different models have different scales. Validation: accuracy on the captions of held-out photographs; the dotted "
-    "line is chance. All numbers: `cells/*/training.csv`."
+    "A line for each finished cell; all numbers are in `cells/*/training.csv`. Losses of different models have different "
+    "scales. Validation: accuracy on the captions of held-out photographs, and chance as a dotted line."
 )
 
 
@@ -170,10 +169,6 @@ class RealTraining(PhotographStudy):
             model = ", ".join([model_label(row["model"]), *(f"{name} {row[name]}" for name in varying)])
             rows.append(row | {"model": model, "tie_rate": None})
         return benchmark_scores(rows, subjects, not self.rehearse, self.chance)
-
-    def export(self, records: "Records") -> None:
-        """Write `results.tex`."""
-        self.pages.write_latex(records, self.scores(records))
 
     def conclude(self, records: "Records") -> None:
         """Print the main results."""

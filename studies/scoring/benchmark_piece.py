@@ -34,7 +34,7 @@ from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.jackknife import jackknife_intervals
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import SCORES, Piece, images_needed, open_model
-from menagerie.studies.scoring.texts import Skipped, cut_record, readable_texts
+from menagerie.studies.scoring.texts import NONE_SKIPPED, cut_record, readable_texts
 
 VERSION = 3  # of how records are scored
 PIECES = "pieces"
@@ -121,7 +121,7 @@ class BenchmarkPiece(Piece):
         """Score all records, and write their scores."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused with our own message
         bench = words = self.subject.bench
-        scorer, skipped, reranked = loaded, Skipped(), {}
+        scorer, skipped, reranked = loaded, NONE_SKIPPED, {}
         if isinstance(loaded, Judge):
             of_items, of_pool = partial(score_items, loaded), partial(judge_pool, loaded, bench)
         else:
@@ -140,7 +140,7 @@ class BenchmarkPiece(Piece):
             **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
             **({"reranked": reranked} if reranked else {}),
             **self.subject.graphs,
-            **{"cut": cut, "skipped": skipped._asdict()},
+            **{"cut": cut, "skipped": skipped},
         }
 
     def embed_pool(

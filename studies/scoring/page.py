@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.core.files import file_names, write_csv, write_text
+from menagerie.envs.core.files import file_names, write_csv
 from menagerie.generators.trained_on import COUNTED, Overlap
-from menagerie.studies.analysis.tables import DASH, MEANS, print_table, to_latex
+from menagerie.studies.analysis.tables import DASH, MEANS, print_table
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Chart, Heading, Paragraph, Part, Rows, Sentence
@@ -248,13 +248,6 @@ def about_models(records: Records, names: Mapping[str, str]) -> Iterator[Part]:
     if rows:
         yield Heading("The models")
         yield Rows("models", ("name here", "given as", "what it is", "trained on"), rows)
-
-
-def write_latex(records: Records, scores: Sequence[Score]) -> None:
-    """Write the headlines as results.tex."""
-    table = score_table("", [its for its in scores if its.title], "")
-    frame = pd.DataFrame(table.rows, columns=list(table.header))
-    write_text(records.out / "results.tex", to_latex(frame, "Accuracies in percent, with 95 % intervals."))
 
 
 def print_headlines(scores: Sequence[Score]) -> None:

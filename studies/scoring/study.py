@@ -126,10 +126,6 @@ class ScoringStudy(AnyStudy):
         """Write results.csv."""
         self.pages.write_results(records, self.writer.COLUMNS)
 
-    def export(self, records: "Records") -> None:
-        """Write results.tex."""
-        self.pages.write_latex(records, self.writer.scores(records))
-
     def page(self, records: "Records") -> "Iterable[Part]":
         scores = self.writer.scores(records)
         return self.pages.score_page(records, scores, self.writer.parts(records, scores))

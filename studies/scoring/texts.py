@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
@@ -17,24 +17,18 @@ NAMED = 5  # unknown words that a message names
 SHOWN = 60  # characters of a text that pages show
 
 
-class Skipped(NamedTuple):
-    """Counts of words, texts and records that were left out or changed; all 0 for a scorer that reads any word."""
-
-    words: int = 0
-    """Number of different words that were left out."""
-    texts: int = 0
-    """Number of texts that had such words, or were longer than the scorer reads."""
-    records: int = 0
-    """Number of tests that were left out because no word of a text was left."""
+NONE_SKIPPED = {"words": 0, "texts": 0, "records": 0}
+"""Numbers of different words that were left out, of texts that had such words or were longer than the scorer reads, and
+of tests that were left out because no word of a text was left."""
 
 
 def readable_texts(
     bench: PhotographBenchmark, scorer: Scorer, skip: bool, model: str
-) -> tuple[PhotographBenchmark, Skipped]:
+) -> tuple[PhotographBenchmark, dict[str, int]]:
     """Return the benchmark with texts that a scorer can read, and counts of what was left out. Raises for words that
     its own vocabulary lacks unless `skip`, and counts them."""
     if not (known := set(scorer.texts.words)):  # it reads any text
-        return bench, Skipped()
+        return bench, NONE_SKIPPED
     texts = bench.texts
     unknown = Counter(word for text in texts for word in {*words_in(text.text)} - known)
     if unknown and not skip:
@@ -49,7 +43,7 @@ def readable_texts(
     made = bench.reword(new)
     matrix = isinstance(bench, MatrixBenchmark)
     before, after = (its.tests().total() if matrix else len(its.items) for its in (bench, made))
-    return made, Skipped(len(unknown), changed, before - after)
+    return made, {"words": len(unknown), "texts": changed, "records": before - after}
 
 
 def words_in(text: str) -> list[str]:

@@ -19,7 +19,6 @@ from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import plain_text
-from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.image_files import ImageFiles
@@ -121,25 +120,24 @@ class HeldOut(Benchmark):
         self.whole = Mixture(opened.sources, [1.0, *[0.0] * (len(opened.sources) - 1)])
         # Of several sources with a photograph, the first has it.
         first = {name: place for place, name in reversed([*enumerate(opened.names)]) if name in chosen}
-        self.places = dict(sorted(first.items()))
-        seeds = [seed_of(0, "held-out caption", name) for name in self.places]
-        known = dict(zip(self.places, self.whole.captions([*self.places.values()], seeds), strict=True))
-        self.order = list(known)
-        self.items = [item for name in known if (item := self._item(name, known))]
+        self.names = sorted(first)
+        self.places = [first[name] for name in self.names]
+        self.captions = self.whole.captions(self.places, [seed_of(0, "held-out caption", name) for name in self.names])
+        self.items = [item for number in range(len(first)) if (item := self._item(number))]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """Return the photographs with these numbers, as their sources read them."""
-        return self.whole.images([self.places[self.order[number]] for number in numbers])
+        return self.whole.images([self.places[number] for number in numbers])
 
-    def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
+    def _item(self, number: int) -> Item | None:
         """Make the item that asks for a photograph's caption among others; None if no other caption differs from it."""
-        said = {plain_text(known[name].text): known[name]}
-        for k in generator(0, "other captions", name).permutation(len(known)).tolist():
-            text = known[self.order[k]]
-            said.setdefault(plain_text(text.text), text)
+        name, own = self.names[number], self.captions[number]
+        said = {plain_text(own.text): own}
+        for k in generator(0, "other captions", name).permutation(len(self.names)).tolist():
+            said.setdefault(plain_text(self.captions[k].text), self.captions[k])
             if len(said) > OTHERS:
                 break
-        return Item(name, GROUP, (self.order.index(name),), tuple(said.values()), name) if len(said) > 1 else None
+        return Item(name, GROUP, (number,), tuple(said.values()), name) if len(said) > 1 else None
 
 
 @dataclass(frozen=True)

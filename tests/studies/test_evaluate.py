@@ -220,7 +220,7 @@ def test_an_evaluation_that_is_killed_and_resumed_elsewhere_has_the_same_tables(
     done = run_here(own, folder, page=False)
     assert done.returncode == 0, done.stderr
     assert "1 pieces, 0 of them finished before" in done.stdout
-    done = run_here(command, folder, page=False)
+    done = run_here(command, folder, figures=False)
     assert done.returncode == 1, done.stderr
     assert f"8 pieces, {len(kept) + 1} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
