@@ -42,8 +42,8 @@ LEFT_OUT = (
     "selected by it."
 )
 TRAINED = (
-    "A line for each finished cell; all numbers are in `cells/*/training.csv`. Losses of different models have different "
-    "scales. Validation: accuracy on the captions of held-out photographs, and chance as a dotted line."
+    "A line for each finished cell; all numbers are in `cells/*/training.csv`. Losses of models differ in "
+    "scale. Validation: accuracy on the captions of held-out photographs, and chance as a dotted line."
 )
 
 
