@@ -52,9 +52,9 @@ QUESTIONS = {
         "Each point is a model of its own, trained on so many distinct images, which show as many photographs of each "
         "animal as fine-tuning uses at most. 0: the synthetic run itself. The table has the fewest images, of those "
         "tried, whose mean over seeds reaches a target, and how many times more it takes from scratch. `>`: not "
-        "reached with the most images, so that the ratio is a bound. `–`: reached in neither way. A model that needs no image "
-        "counts as needing one. The interval is over draws of seeds and animal pairs; draws without a ratio are left "
-        "out, and above 5 % of them it is unbounded.",
+        "reached with the most images, so that the ratio is a bound. `–`: reached in neither way. A model that needs "
+        "no image counts as needing one. The interval is over draws of seeds and animal pairs; draws without a ratio "
+        "are left out, and above 5 % of them it is unbounded.",
     ),
     FACTORS: (
         ("changed", "as it is", "changed world"),

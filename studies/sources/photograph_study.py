@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
@@ -104,32 +104,29 @@ def check_pretrained(architecture: str, pretrained: str) -> None:
     import open_clip
     import timm
 
-    text, end = pretrained, ""
+    text, end, lacking = pretrained, "", []
     if architecture in paired.TEXTS_OF:
         text, image = paired.weights_of(pretrained)
         tower, end = f"{paired.image_model(architecture)}.{image}", f"{paired.SEPARATOR}{image}"
         architecture = paired.TEXTS_OF[architecture]
         if not Path(image).is_file():
             where = f"huggingface.co/timm/{tower} (model.safetensors)"
-            fetch_weights(partial(timm.create_model, tower, pretrained=True), tower, where, "TEXT+FILE")
+            lacking.append((partial(timm.create_model, tower, pretrained=True), tower, where, "TEXT+FILE"))
     if not Path(file_and_tag(text)[0]).is_file():
         known = open_clip.get_pretrained_cfg(architecture, text)
         hub = known.get("hf_hub", "").rstrip("/")
         where = f"huggingface.co/{hub} (open_clip_model.safetensors)" if hub else known.get("url", "its authors")
         get = partial(open_clip.download_pretrained, known)
-        fetch_weights(get, f"{text!r} of {architecture}", where, f"FILE{READ_AS}{text}{end}")
-
-
-def fetch_weights(get: Callable[[], object], what: str, where: str, how: str) -> None:
-    """Fetch weights with `get`. Raises if that fails, and says what to get."""
-    try:
-        with silence_loggers():
-            get()
-    except Exception as error:  # no network, no such file: each library raises its own
-        raise UserError(
-            f"the weights {what} aren't here and can't be fetched ({type(error).__name__}); get them from {where}, and "
-            f"give the file as --pretrained {how}"
-        ) from error
+        lacking.append((get, f"{text!r} of {architecture}", where, f"FILE{READ_AS}{text}{end}"))
+    for get, what, where, how in lacking:
+        try:
+            with silence_loggers():
+                get()
+        except Exception as error:  # no network, no such file: each library raises its own
+            raise UserError(
+                f"the weights {what} aren't here and can't be fetched ({type(error).__name__}); get them from {where}, "
+                f"and give the file as --pretrained {how}"
+            ) from error
 
 
 def report_states(study: PhotographStudy) -> int:
