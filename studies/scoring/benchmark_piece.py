@@ -24,7 +24,6 @@ from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
-from menagerie.models.contract import attempt
 from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.reranking import rerank
 from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_many_pairs, score_items, score_pool
@@ -121,17 +120,13 @@ class BenchmarkPiece(Piece):
         """Score all records, and write their scores."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused with our own message
         bench = words = self.subject.bench
-        scorer, skipped, reranked = loaded, NONE_SKIPPED, {}
-        if isinstance(loaded, Judge):
-            of_items, of_pool = partial(score_items, loaded), partial(judge_pool, loaded, bench)
-        else:
+        scorer, skipped, encode, reranked = loaded, NONE_SKIPPED, None, {}
+        if isinstance(loaded, LoadedScorer):
             scorer, bench = loaded.scorer, bench.reframe(*loaded.framing)
             words, skipped = readable_texts(bench, scorer, self.skip, self.model)
             encode = partial(encode_blocks, scorer, words.images, report=report)
-            of_items = partial(score_items, scorer, encode=encode)
-            of_pool = partial(self.embed_pool, scorer, words, encode, reranked)
-        cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
-        results = attempt(self.model, "fails", lambda: rate_tests(words, of_items, of_pool))
+        cut = cut_record(scorer, words.texts)
+        results = list(self.results(scorer, words, encode, reranked))
         write_csv(self.folder / SCORES, COLUMNS, outcome_rows(results))
         if bench.made_texts:
             rows = ([item.record, *(text.text for text in item.texts)] for item in bench.items)
@@ -143,29 +138,35 @@ class BenchmarkPiece(Piece):
             **{"cut": cut, "skipped": skipped},
         }
 
-    def embed_pool(
-        self, scorer: Scorer, bench: MatrixBenchmark, encode: Encode, reranked: dict[str, Any], pool: Pool
+    def results(
+        self, scorer: Scorer | Judge, bench: PhotographBenchmark, encode: Encode | None, reranked: dict[str, Any]
+    ) -> Iterator[ScoredItem]:
+        """Yield the results of all tests, by a judge if there is no `encode`."""
+        if isinstance(bench, MatrixBenchmark):
+            for pool in (pool for pool in bench.pools if pool.pairs):
+                yield from self.pool_results(scorer, bench, encode, reranked, pool)
+        else:
+            for item, scores in zip(bench.items, score_items(scorer, bench, encode=encode), strict=True):
+                yield ScoredItem(item, scores, apply_rule(partial(bench.outcome, item), scores))
+
+    def pool_results(
+        self, scorer: Any, bench: MatrixBenchmark, encode: Encode | None, reranked: dict[str, Any], pool: Pool
     ) -> Iterator[ScoredItem]:
         """Yield the results of a pool. Of too many pairs only each query's best candidates of `first` are scored, which
         `reranked` then says; without it this raises."""
+        if encode is None:
+            return judge_pool(scorer, bench, pool)
         if not (self.first and has_too_many_pairs(scorer, pool)):
             return bench.results(pool, score_pool(scorer, pool, encode))
-        before, top = first_scorer(self.first.model, self.device), self.first.top
-        seen, name = bench.reframe(*before.framing), f"--rerank {self.first.model.label}"
-        readable_texts(seen, before.scorer, False, name)  # raises for a word that it lacks
+        before, top, name = open_model(self.first.model, self.device), self.first.top, self.first.model.label
+        if isinstance(before, Judge) or before.scorer.pairs_only:
+            raise UserError(f"--rerank {name} reads each pair too; name a model that has vectors")
+        seen = bench.reframe(*before.framing)
+        readable_texts(seen, before.scorer, False, f"--rerank {name}")  # raises for a word that it lacks
         first = score_pool(before.scorer, pool, partial(encode_blocks, before.scorer, seen.images))
         ranking = rerank(scorer, pool, encode, first, top)
-        numbers = {"top": top, "pairs": ranking.pairs, "of": scoring.count_passes(pool)}
-        reranked[pool.name] = {"model": self.first.model.label, **numbers}
+        reranked[pool.name] = {"model": name, "top": top, "pairs": ranking.pairs, "of": scoring.count_passes(pool)}
         return bench.results(pool, ranking.by_image, ranking.by_text)
-
-
-def first_scorer(model: Model, device: str) -> LoadedScorer:
-    """Load the model of a first pass. Raises if it reads pairs too."""
-    loaded = open_model(model, device)
-    if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
-        raise UserError(f"--rerank {model.label} reads each pair too; name a model that has vectors")
-    return loaded
 
 
 def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographBenchmark]], name: str, parses: Path) -> list[Subject]:
@@ -215,18 +216,6 @@ def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> B
     name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION, **decides})
     images = sum(len(pool.images) for pool in pools) or images_needed(bench)
     return BenchmarkPiece(model, subject.label, name, images, subject, skip, **{"below": PIECES, **how})
-
-
-def rate_tests(
-    bench: PhotographBenchmark,
-    of_items: Callable[[PhotographBenchmark], Sequence[Any]],
-    of_pool: Callable[[Pool], Iterator[ScoredItem]],
-) -> list[ScoredItem]:
-    """Return the results of all tests of a benchmark, from the scores of its items or the results of its pools."""
-    if isinstance(bench, MatrixBenchmark):
-        return [result for pool in bench.pools if pool.pairs for result in of_pool(pool)]
-    scored = zip(bench.items, of_items(bench), strict=True)
-    return [ScoredItem(item, scores, apply_rule(partial(bench.outcome, item), scores)) for item, scores in scored]
 
 
 def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[ScoredItem]:

@@ -16,6 +16,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
+from menagerie.models.contract import attempt
 from menagerie.models.judges.forms import QuestionForm, make_form
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.judged import JudgeSource
@@ -103,7 +104,7 @@ class Piece(AnyJob, ABC):
             if isinstance(loaded, Judge):
                 loaded.begin(count)
             result = {"id": self.id, "model": self.model} | ({self.on: self.label} if self.on else {})
-            result |= self.score(loaded, count)
+            result |= attempt(self.tested.label, "fails", lambda: self.score(loaded, count))
             if isinstance(loaded, Judge):
                 result |= {"judged": loaded.totals(), "answered_by": list(loaded.models)}
             seconds = round(time.perf_counter() - began, 1)

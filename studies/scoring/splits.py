@@ -22,7 +22,6 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import Overlap, Training, measure_overlap, overlap_columns
-from menagerie.models.contract import attempt
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
@@ -93,10 +92,8 @@ class SplitPiece(Piece):
             for start in range(0, len(texts), BLOCK):  # raises for an unknown word or a missing graph
                 scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
             tests = {name: framed_benchmark(test, loaded.framing, report) for name, test in tests.items()}
-        score = self.score_frozen if self.frozen else self.score_counted
-        subsets = attempt(self.model, "fails", lambda: score(tests, scorer))
-        cut = attempt(self.model, "fails", lambda: cut_record(scorer, texts_of_tests(tests)))
-        return {"subsets": subsets, "cut": cut}
+        subsets = (self.score_frozen if self.frozen else self.score_counted)(tests, scorer)
+        return {"subsets": subsets, "cut": cut_record(scorer, texts_of_tests(tests))}
 
     def score_counted(self, tests: Tests, scorer: Scorer | Judge, **keep: Any) -> Results:
         """Score the records that aren't left out, and write their predictions."""
