@@ -18,7 +18,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.words import explain_model
-from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.frame.arm import as_column, label_text
 from menagerie.studies.runs.results import read_result
 
 
@@ -101,7 +101,7 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
 def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
     """Return a cell as a `Model`: its `label` has run, scorer and `place`, its `cell` the same without the run."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
-    words = [f"{axis.replace('_', ' ')} {axis_text(axis, value)}" for axis, value in place.items()]
+    words = [f"{axis.replace('_', ' ')} {label_text(axis, as_column(value))}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")
     return Model(label, source, name, ", ".join([model, *words]), tuple(place.items()))
 
@@ -121,13 +121,6 @@ def recorded_world(model: Model) -> str:
     return data["split"].get("world", kind.world) if kind and "split" in data else ""
 
 
-def axis_text(axis: str, value: Any) -> str:
-    """Return a value of an axis as text."""
-    if axis in FRACTIONS and isinstance(value, float):
-        return f"{value:.0%}"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
     """Return names for tables, by label: the words of a cell without its run, if these are unique."""
     names = {model.label: model.cell or model.title for model in models}
@@ -140,21 +133,18 @@ def training_record(model: Model) -> Mapping[str, Any]:
 
 
 def training_lines(models: Sequence[Model]) -> dict[str, str]:
-    """Return, by label, a line on how each model was trained, if a study trained it."""
-    records = {model.label: training_record(model) for model in models}
-    return {label: training_line(record) for label, record in records.items() if record.get("settings")}
-
-
-def training_line(result: Mapping[str, Any]) -> str:
-    """Return the training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
-    settings = result["settings"]
-    recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
-    kind = KINDS.get(data.get("kind", ""))
-    place = [f"world {data.get('split', {}).get('world', kind.world)}"] if kind else []
-    place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
-    place += [f"{axis.replace('_', ' ')} {axis_text(axis, result[axis])}" for axis in axes if axis in result]
-    steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
-    return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
+    """Return, by label, a line on each training by a study: "world tiny, 32 px, pairs 50%; 60 steps of 32 images"."""
+    found = {}
+    for model, result in ((model, training_record(model)) for model in models):
+        if settings := result.get("settings"):
+            place = [f"world {world}"] if (world := recorded_world(model)) else []
+            place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
+            axes = {axis: as_column(result[axis]) for axis in result.get("axes", ()) if axis in result}
+            place += [f"{axis.replace('_', ' ')} {label_text(axis, value)}" for axis, value in axes.items()]
+            recipe = settings.get("recipe", {})
+            steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
+            found[model.label] = f"{', '.join(place)}; {steps} steps of {batch} images"
+    return found
 
 
 def explain_source(model: Model) -> tuple[str, str]:

@@ -188,28 +188,22 @@ class TransferPlan(SplitStudy):
         return self.rehearsal and not self.photos and not self.package
 
     @property
-    def there(self) -> AnimalPhotographs:
-        """The photographs; raises before `prepare`."""
-        assert self.prepared
-        return self.prepared.photographs
-
-    @property
     def changeable(self) -> list[str]:
         """The factors that can be changed."""
-        more = set(WORLDS[self.world].animals) > self.there.tested.keys()
+        more = set(WORLDS[self.world].animals) > self.prepared.photographs.tested.keys()
         possible = {"backgrounds": bool(self.backgrounds), "vocabulary": more}
         return [name for name in self.factors if possible.get(name, True)]
 
     @property
     def own_counts(self) -> list[int]:
         """The numbers of photographs of each tested animal; one is held out."""
-        most = max(map(len, self.there.several.values()), default=1) - 1
+        most = max(map(len, self.prepared.photographs.several.values()), default=1) - 1
         return sorted({min(count, most) for count in self.photographs}) if most else []
 
     @property
     def other_counts(self) -> list[int]:
         """The numbers of other animals."""
-        most = len(self.there.others)
+        most = len(self.prepared.photographs.others)
         return sorted({min(count, most) for count in self.other_animals}) if most >= FEWEST else []
 
     def unanswerable(self) -> list[str]:
@@ -327,7 +321,7 @@ class TransferPlan(SplitStudy):
 
     def photo_worlds(self, trained: Mapping[str, TransferRun]) -> Iterator[tuple[str, Files]]:
         """Yield the name of each world of photographs, tested or `trained` on, and its files by animal."""
-        there = self.there
+        there = self.prepared.photographs
         yield from ((PHOTOGRAPHS, there.tested), (NATURAL, there.tested))
         for seed in range(self.seeds) if there.several else ():
             yield f"{HELD_OUT}-{seed}", there.held_out(seed)
