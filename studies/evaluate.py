@@ -39,7 +39,7 @@ class Evaluate(ScoringStudy):
     """Evaluation of given models"""
 
     on: ClassVar[str] = "split"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.splits"
+    written_by: ClassVar[str] = "splits"
 
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Split files, recipes by name, TOML files."""
@@ -72,14 +72,11 @@ class Evaluate(ScoringStudy):
         for name, recipe in self.recipes.items():
             if name not in FROZEN:
                 continue
-            side = load_frozen(name).resolution
-            given = {"world": (self.world or recipe.world, recipe.world), "resolution": (self.resolution, side)}
-            if self.resolution == type(self).resolution:
-                del given["resolution"]
-            for option, (wanted, ours) in given.items():
-                if wanted != ours:
+            ours = {"world": recipe.world, "resolution": load_frozen(name).resolution}
+            for option, its in ours.items():
+                if (wanted := getattr(self, option)) not in (its, getattr(type(self), option)):
                     raise UserError(
-                        f"--{option} {wanted} contradicts {name}, a frozen benchmark of {option} {ours}; leave out "
+                        f"--{option} {wanted} contradicts {name}, a frozen benchmark of {option} {its}; leave out "
                         f"--{option} or the benchmark"
                     )
 
@@ -119,19 +116,15 @@ class Evaluate(ScoringStudy):
 
     def tables(self, records: "Records") -> None:
         """Write results.csv and, for notebooks, cells.jsonl."""
-        from menagerie.studies.scoring.page import named_results
-
         super().tables(records)
-        found = named_results(records)
-        write_records(
-            records.out / CELLS, [its | {"seed": 0, "labels": {"split": piece.label}} for piece, its in found]
-        )
+        found = self.pages.named_results(records)
+        lines = [its | {"seed": 0, "labels": {"split": piece.label}} for piece, its in found]
+        write_records(records.out / CELLS, lines)
 
     def export(self, records: "Records") -> None:
-        """Write results.tex, and the cards of frozen benchmarks."""
+        """Write the cards of frozen benchmarks."""
         from menagerie.studies.scoring.cards import write_cards
 
-        super().export(records)
         for card in write_cards(records):
             print(card)
 

@@ -27,9 +27,8 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.study import grid
-from menagerie.studies.sources.cut_outs import SYNTHETIC
-from menagerie.studies.sources.transfer_options import FACTORS, FINE_TUNING, WORTH, ZERO_SHOT, TransferRun
-from menagerie.studies.sources.transfer_plan import TransferPlan
+from menagerie.studies.sources.transfer_data import SYNTHETIC
+from menagerie.studies.sources.transfer_plan import FACTORS, FINE_TUNING, WORTH, ZERO_SHOT, TransferPlan, TransferRun
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
@@ -51,12 +50,11 @@ QUESTIONS = {
     WORTH: (
         ("images of photographs", *SCRATCH),
         "Each point is a model of its own, trained on so many distinct images, which show as many photographs of each "
-        "animal as fine-tuning uses at most. 0: the synthetic run itself. The table has the fewest images, of the "
-        "numbers tried, whose mean over seeds reaches a target, and how many times more it takes from scratch than "
-        "after synthetic training. `>`: not reached with the most images, so that the ratio is a bound. `–`: reached "
-        "in neither way. A model that needs no image after synthetic training counts as needing one. The interval is "
-        "over draws of seeds and animal pairs; draws in which neither way reaches the target have no ratio; above 5 % "
-        "of them it is unbounded.",
+        "animal as fine-tuning uses at most. 0: the synthetic run itself. The table has the fewest images, of those "
+        "tried, whose mean over seeds reaches a target, and how many times more it takes from scratch. `>`: not "
+        "reached with the most images, so that the ratio is a bound. `–`: reached in neither way. A model that needs "
+        "no image counts as needing one. The interval is over draws of seeds and animal pairs; draws without a ratio "
+        "are left out, and above 5 % of them it is unbounded.",
     ),
     FACTORS: (
         ("changed", "as it is", "changed world"),
@@ -86,8 +84,7 @@ class PhotoTransfer(TransferPlan):
     """Synthetic first, then real: what training in a rendered world buys on photographs"""
 
     def prepare(self, out: Path) -> TransferPlan:
-        """Write the worlds into the study's folder, print what can't be answered, and return the study with the
-        worlds."""
+        """Write the worlds, print what can't be answered, and return the study with the worlds."""
         study = self.with_worlds(out)
         for line in study.unanswerable():
             print(line, flush=True)
@@ -97,14 +94,13 @@ class PhotoTransfer(TransferPlan):
         return replace(self, prepared=None)
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
-        """Plan the runs of all questions. Before `prepare` has read the photographs, plan only the plain runs of each
-        model."""
+        """Plan the runs of all questions; before `prepare` only the plain runs of each model."""
         return self.runs(known).values() if self.prepared else grid(self)
 
     def runs(self, known: KnownResults) -> dict[TransferRun, Arm]:
         """Map each run to its arm. Runs whose starting weights don't exist yet are left out."""
         arms: dict[TransferRun, Arm] = {}
-        for run in self.every_run:
+        for run in self.runs_of(*self.parts):
             start = known.weights(arms[run.start], SYNTHETIC) if run.start else None
             if start or not run.start:
                 cell = self.cell_in(run, start)

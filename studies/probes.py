@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from menagerie.studies.measures.bits import Bits, ProbePiece
     from menagerie.studies.measures.probe_set import ProbeMeasure
     from menagerie.studies.scoring.models import Model
-    from menagerie.studies.scoring.trained_on import ScoredTest
+    from menagerie.studies.scoring.page import ScoredTest
 
 
 @dataclass(frozen=True)
@@ -218,8 +218,7 @@ class ProbeModels(ScoringStudy):
 
     def page(self, records: Records) -> "Iterator[Part]":
         from menagerie.studies.measures.bits import bit_parts, rows_at_steps
-        from menagerie.studies.scoring.page import about_models
-        from menagerie.studies.scoring.trained_on import coverage_parts
+        from menagerie.studies.scoring.page import about_models, coverage_parts
 
         yield from bit_parts(rows_at_steps(records, self.bits), self.names)
         yield from coverage_parts(self.trained, "probe-set", "No scene is left out of the bits.")
@@ -231,7 +230,7 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def trained(self) -> "list[ScoredTest]":
         """How much of the probe set the training of each model had. No scene is left out of the bits."""
-        from menagerie.studies.scoring.trained_on import ScoredTest
+        from menagerie.studies.scoring.page import ScoredTest
 
         split = read_split(self.bits.images.folder / split_name(self.probe_set))
         return [
@@ -252,13 +251,13 @@ class ProbeModels(ScoringStudy):
     def conclude(self, records: Records) -> None:
         """Print the sentences of the page; raises if no model could be probed."""
         from menagerie.studies.measures.bits import rows_at_steps, stage_sentences
-        from menagerie.studies.scoring.trained_on import print_training
 
         if not records.results and (left := left_out_pieces(records)):
             raise UserError(f"no model can be probed: {next(iter(left.values()))}")
         if len(rows := rows_at_steps(records, self.bits)):
             print(*stage_sentences(rows, self.names), sep="\n")
-        print_training(self.trained)
+        tests = ((its, f"{its.subset} of " * bool(its.had.counts) + its.split) for its in self.trained)
+        print(*dict.fromkeys(f"training of {its.model} on {test}: {its.had}" for its, test in tests), sep="\n")
 
 
 GIVEN_MODELS = "models"

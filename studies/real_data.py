@@ -13,7 +13,9 @@ the scores of every record. Run again, it skips what is finished and continues a
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -21,7 +23,7 @@ import tyro
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
+from menagerie.studies.frame.cells import PAPER_RECIPES, recipe_line, title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.parts import Curves, Facts, Heading, Part, Rows, Sentence
 from menagerie.studies.frame.study import AnyStudy
@@ -30,8 +32,7 @@ from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, 
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.records import Records
-    from menagerie.studies.scoring.scores import Score
-    from menagerie.studies.sources.photograph_study import PreparedPhotographs
+    from menagerie.studies.scoring.page import Score
 
 AXES = ("model", *TrainedOn._fields)
 HELD_OUT, HEADLINE = "held-out captions", "headline"
@@ -41,9 +42,8 @@ LEFT_OUT = (
     "selected by it."
 )
 TRAINED = (
-    "A line for each finished cell. Loss, learning rate and speed are means over neighbouring steps; losses of "
-    "different models have different scales. Validation: accuracy on the captions of held-out photographs; the dotted "
-    "line is chance. All numbers: `cells/*/training.csv`."
+    "A line for each finished cell; all numbers are in `cells/*/training.csv`. Losses of models differ in "
+    "scale. Validation: accuracy on the captions of held-out photographs, and chance as a dotted line."
 )
 
 
@@ -52,7 +52,7 @@ class RealTraining(PhotographStudy):
     """Training on photographs"""
 
     prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)
-    """The photographs, the cells and the benchmarks (`PreparedPhotographs`), once they are read."""
+    """The photographs, the cells and the benchmarks (`PreparedPhotographs`), once `prepare` has read them."""
 
     @property
     def title(self) -> str:
@@ -60,68 +60,54 @@ class RealTraining(PhotographStudy):
         return f"Training on photographs: {', '.join(map(title_of, self.models))}"
 
     @property
-    def ready(self) -> "PreparedPhotographs":
-        """What was read; raises before `prepare`."""
-        assert self.prepared
-        return self.prepared
+    def work(self) -> ModuleType:
+        """What reads photographs; it loads torch."""
+        return import_module("menagerie.studies.sources.photograph_study")
+
+    @property
+    def pages(self) -> ModuleType:
+        """What writes pages of scored models; it loads pandas."""
+        return import_module("menagerie.studies.scoring.page")
 
     def check_given(self, preset: AnyStudy) -> None:
-        from menagerie.studies.sources.photograph_study import check
-
-        check(self, preset)
-
-    def idle_options(self, preset: AnyStudy) -> Iterator[str]:
-        if self.epochs and self.recipe.steps != preset.recipe.steps:
-            yield "--steps changes nothing beside --epochs, the passes over the photographs; add --epochs 0"
-        given = {"--split": self.split, "--recipe": self.base != preset.base, "--world": self.world != preset.world}
-        if given["--recipe"] and self.split:
-            yield "--recipe changes nothing beside --split, whose file decides it"
-        for flag in [flag for flag, its in given.items() if its and not any(self.mix)]:
-            if flag == "--split" or not self.rehearse:
-                yield f"{flag} names the scenes for --mix, which is 0; give a share such as --mix 0.5"
+        self.work.check(self, preset)
 
     def instead(self) -> int | None:
-        """With --check, print which data are complete and return the exit status, 1 if some aren't. Else return
-        None."""
-        from menagerie.studies.sources.photograph_study import report_states
-
-        return report_states(self) if self.check_only else None
+        """With --check, print which data are complete and return the exit status, 1 if some aren't."""
+        return self.work.report_states(self) if self.check_only else None
 
     def check(self) -> None:
         """Raise for pretrained weights that aren't here and can't be fetched."""
         from menagerie.envs.core.processes import call_in_child
-        from menagerie.studies.sources.photograph_study import check_pretrained
 
         if self.pretrained:
-            call_in_child(check_pretrained, self.architecture, self.pretrained)
+            call_in_child(self.work.check_pretrained, self.architecture, self.pretrained)
 
     def prepare(self, out: Path) -> "RealTraining":
         """Read the photographs (with `rehearse`, render them first) and the benchmarks."""
-        from menagerie.studies.sources.photograph_study import prepare_photographs
-
-        return replace(self, prepared=prepare_photographs(self, out))
+        return replace(self, prepared=self.work.prepare_photographs(self, out))
 
     def as_recorded(self) -> "RealTraining":
         return replace(self, prepared=None)
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan all cells, and the benchmarks of each finished cell. Before `prepare` has read the photographs, plan
-        only the models on rendered scenes."""
-        from menagerie.studies.sources.photograph_study import benchmark_arms
-
+        """Plan all cells, and the benchmarks of each finished cell; before `prepare` only cells on rendered scenes."""
         yield from self.prepared.arms if self.prepared else self.plain_grid().plan(known)
         for arm in self.prepared.arms if self.prepared else ():
-            yield from benchmark_arms(self, self.prepared.subjects.get(arm.labels["parser"], ()), arm, known)
+            subjects = self.prepared.subjects.get(arm.labels["parser"], ())
+            yield from self.work.benchmark_arms(self, subjects, arm, known)
 
     def notes(self) -> dict[str, str]:
-        """Return each model's recipe, for each set of sources if their numbers of steps differ."""
-        from menagerie.studies.sources.photograph_study import recipe_lines
-
-        return recipe_lines(self, self.ready.photos)
+        """Return each model's recipe on each set of sources, whose numbers of photographs decide the steps."""
+        images = {sources: there.numbers.images for (sources, _), there in self.prepared.photos.items()}
+        return {
+            f"recipe of {model} on {sources}": recipe_line(self.plain_grid(count), model)
+            for model in self.models
+            for sources, count in images.items()
+        }
 
     def tables(self, records: "Records") -> None:
-        """Write `cells.jsonl`, and `results.csv` with a row for each number of each finished cell, on held-out
-        photographs and on its benchmarks."""
+        """Write `cells.jsonl`, and `results.csv` with the numbers on held-out photographs and on benchmarks."""
         import pandas as pd
 
         from menagerie.studies.analysis.tables import to_csv
@@ -135,20 +121,18 @@ class RealTraining(PhotographStudy):
 
     def page(self, records: "Records") -> "Iterator[Part]":
         """Yield the best models, what they were trained on and how, and all numbers."""
-        from menagerie.studies.scoring.page import score_page
-
         if self.rehearse:
-            text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
-            yield Sentence(text)
+            yield Sentence("A rehearsal: rendered scenes in the files of COCO's format replace photographs.")
         pieces = records.where(lambda arm: not arm.trains)
-        yield from score_page(pieces, self.scores(records), self.training_parts(records))
+        yield from self.pages.score_page(pieces, self.scores(records), self.training_parts(records))
 
     def training_parts(self, records: "Records") -> "Iterator[Part]":
         """Yield what cells were trained on, what they took over from starting weights, and how they trained."""
+        from menagerie.models.carry_over import Carried
         from menagerie.studies.scoring import benchmark_tables
 
         rows = []
-        for (sources, parser), there in self.ready.photos.items():
+        for (sources, parser), there in self.prepared.photos.items():
             its = there.numbers
             left = ", ".join(f"{count} {reason}" for reason, count in (*its.left_out, *its.refused))
             numbers = map(str, (its.images, its.held_out, its.captions))
@@ -156,9 +140,10 @@ class RealTraining(PhotographStudy):
         header = ("sources", "parser", "photographs", "held out", "captions", "left out", "parsed")
         yield Heading("What was trained on")
         yield Rows("data", header, rows, says=LEFT_OUT)
-        if carried := carried_over(records):
+        carried = {arm.cell.name: its["carried"] for arm, its in records.results if "carried" in its}
+        if carried:
             yield Heading("What was carried over")
-            yield Facts(carried)
+            yield Facts({name: Carried.from_record(its).text for name, its in carried.items()})
         cells = records.where(lambda arm: arm.trains)
         yield Heading("How they trained")
         yield Curves("training", cells, varying_axes(records), chance=self.chance, says=TRAINED)
@@ -169,49 +154,30 @@ class RealTraining(PhotographStudy):
         """Chance on held-out captions."""
         from menagerie.studies.sources.photographs import OTHERS
 
-        fewest = min(there.numbers.held_out for there in self.ready.photos.values())
+        fewest = min(there.numbers.held_out for there in self.prepared.photos.values())
         return 1 / (1 + min(OTHERS, fewest - 1))
 
     def scores(self, records: "Records") -> "list[Score]":
         """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
         from menagerie.studies.report.figures import model_label
-        from menagerie.studies.scoring.benchmark_tables import chances_in, name_headline, published_scores
-        from menagerie.studies.scoring.scores import Score, level_of, seed_mean
+        from menagerie.studies.scoring.benchmark_tables import benchmark_scores
 
-        benches = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
-        varying, groups = varying_axes(records), {}
+        subjects = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
+        varying = varying_axes(records)
+        rows = []
         for row in score_rows(records):
             model = ", ".join([model_label(row["model"]), *(f"{name} {row[name]}" for name in varying)])
-            if row["official"] is not None:
-                groups.setdefault((row["benchmark"], row["kind"], row["name"], model), []).append(level_of(row))
-        first: dict[str, str] = {}
-        found = []
-        for (test, kind, name, model), levels in groups.items():
-            title = name_headline(test, name) if kind == HEADLINE else ""
-            drawn = bool(title) and first.setdefault(test, name) == name
-            chance = self.chance if test == HELD_OUT else chances_in(benches[test].bench).get((kind, name))
-            found.append(Score(model, test, kind, name, seed_mean(levels), None, chance, title, drawn))
-        for label, subject in benches.items() if not self.rehearse else ():
-            there = {its.measure for its in found if its.test == label and its.title}
-            found += published_scores(label, subject.published, there)
-        return found
-
-    def export(self, records: "Records") -> None:
-        """Write `results.tex`."""
-        from menagerie.studies.scoring.page import write_latex
-
-        write_latex(records, self.scores(records))
+            rows.append(row | {"model": model, "tie_rate": None})
+        return benchmark_scores(rows, subjects, not self.rehearse, self.chance)
 
     def conclude(self, records: "Records") -> None:
         """Print the main results."""
-        from menagerie.studies.scoring.page import print_headlines
-
-        print_headlines(self.scores(records))
+        self.pages.print_headlines(self.scores(records))
 
 
 def score_rows(records: "Records") -> "Iterator[dict[str, Any]]":
     """Yield the rows of results.csv: of each finished cell, its results on held-out photographs and on benchmarks."""
-    from menagerie.studies.scoring.scores import binomial
+    from menagerie.studies.scoring.page import binomial
     from menagerie.studies.sources.photographs import GROUP
 
     scored: dict[str, list[tuple[Any, Any]]] = {}
@@ -230,17 +196,8 @@ def score_rows(records: "Records") -> "Iterator[dict[str, Any]]":
 
 def varying_axes(records: "Records") -> list[str]:
     """Return the fields that differ between cells, apart from model and seed."""
-
     places = [arm.place for arm, _ in records.results if arm.trains]
     return [name for name in AXES[1:] if len({place.get(name, NONE) for place in places}) > 1]
-
-
-def carried_over(records: "Records") -> dict[str, str]:
-    """For each cell that started from trained weights, return a line on how many of them were carried over."""
-    from menagerie.models.carry_over import Carried
-
-    results = records.results
-    return {arm.cell.name: Carried.from_record(its["carried"]).text for arm, its in results if "carried" in its}
 
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):

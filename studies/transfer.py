@@ -4,16 +4,15 @@
     python studies/transfer.py ViT-B-16/openai runs/mine --benchmarks sugarcrepe whatsup --data-root DATA
     python studies/transfer.py ViT-B-32 --benchmarks sugarcrepe --data-root DATA --images coco/val2017=PHOTOGRAPHS
 
-A model is a run (all its cells), a checkpoint, an open_clip model (without weights: random), a folder of Hugging Face's
-CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL; docs/judges.md), or a class
-of your own. docs/transfer.md lists the files of benchmarks. Texts and image files of a benchmark that a model's
-training had are counted. Ends with `report.html`, `results.csv`, `results.tex` and the scores of every record in
-`--out`. Run again, also with further models and benchmarks, it skips what is finished.
+Models are named as for evaluate.py. docs/transfer.md lists the files of benchmarks. Texts and image files of a
+benchmark that a model's training had are counted. Ends with `report.html`, `results.csv`, `results.tex` and the scores
+of every record in `--out`. Run again, also with further models and benchmarks, it skips what is finished.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -25,15 +24,13 @@ from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE
 from menagerie.generators.benchmarks.registry import check_benchmark_name, load_benchmark, load_benchmarks, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
-from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.place import Place
 from menagerie.studies.frame.command import main
 from menagerie.studies.runs.machine import check_device
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
-    from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
-    from menagerie.studies.scoring.rerank import FirstPass
+    from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, FirstPass, Subject
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Transfer(ScoringStudy):
     """Transfer to photographs"""
 
     on: ClassVar[str] = "benchmark"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_tables"
+    written_by: ClassVar[str] = "benchmark_tables"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
@@ -54,8 +51,7 @@ class Transfer(ScoringStudy):
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA] = ()
-    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; of several for one place, all are
-    searched."""
+    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; one place may have several."""
     allow_missing: Annotated[bool, DATA] = False
     """If images are missing, score the other records; the result has the number of missing ones."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
@@ -77,9 +73,8 @@ class Transfer(ScoringStudy):
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":
-        """The model that chooses candidates for models that read image and text together; None without `--rerank`.
-        Raises if the name stands for several models."""
-        from menagerie.studies.scoring.rerank import FirstPass
+        """The model that chooses candidates; None without `--rerank`. Raises if the name stands for several models."""
+        from menagerie.studies.scoring.benchmark_piece import FirstPass
 
         if not self.rerank:
             return None
@@ -88,19 +83,13 @@ class Transfer(ScoringStudy):
         return FirstPass(found[0], self.rerank_top)
 
     @property
-    def folders(self) -> Given:
-        """Map each folder that `--images` replaces to the folders that are searched instead."""
-        from menagerie.studies.scoring.check import folders_given
-
-        every = (*names(), *self.benchmarks) if self.images else ()
-        known = {folder for name in every for folder in load_benchmark(name).images}
-        return folders_given(self.images, known)
-
-    @property
     def place(self) -> "Place":
         """Where benchmarks' files are, and how they are read."""
+        from menagerie.studies.scoring.check import folders_given
+
+        folders = folders_given(self.images, map(load_benchmark, (*names(), *self.benchmarks)))
         threads = max(1, usable_cores() // self.at_once)
-        return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)
+        return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=folders)
 
     @cached_property
     def subjects(self) -> "Sequence[Subject]":
@@ -114,23 +103,19 @@ class Transfer(ScoringStudy):
         return subjects_of(read, self.parser, self.parses)
 
     def instead(self) -> int | None:
-        """With --check, print which benchmarks are complete and return the exit status, 1 if one isn't. Else return
-        None. Raise for options that can't be used."""
+        """With --check, print which benchmarks are complete and return the exit status, 1 if one isn't."""
         if not self.models and not self.check_only:
             raise UserError("give one or more models, or --check")
         for name in self.benchmarks:
             check_benchmark_name(name)
         read_parser(self.parser)
         check_device(self.device)
-        self.place.path("")  # raises for wrong --images
-        return self.report_states() if self.check_only else None
+        place = self.place  # raises for wrong --images
+        if not self.check_only:
+            return None
+        from menagerie.studies.scoring.check import print_benchmark_states
 
-    def report_states(self) -> int:
-        """Print which benchmarks are complete; returns the exit status."""
-        from menagerie.studies.scoring.check import benchmark_states, print_state
-
-        found = benchmark_states(load_benchmarks(self.benchmarks), self.place)
-        complete = [print_state(state.name, state, f", {state.records} records") for state in found]
+        complete = print_benchmark_states(load_benchmarks(self.benchmarks), place)
         print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {self.data_root}")
         return int(not all(complete))
 
@@ -141,20 +126,11 @@ class Transfer(ScoringStudy):
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
         from menagerie.studies.scoring.benchmark_piece import benchmark_piece
-
-        skip = self.unknown_words == "skip"
-        both = ((model, one) for model in self.tested for one in self.subjects)
-        return (
-            benchmark_piece(model, one, skip, **self.how, had=self.had[model.label, one.label]) for model, one in both
-        )
-
-    @cached_property
-    def had(self) -> dict[tuple[str, str], str]:
-        """How much of each benchmark the training of each model had, by their labels."""
         from menagerie.studies.sources.photographs import training_had
 
-        both = ((model, one) for model in self.tested for one in self.subjects)
-        return {(model.label, one.label): training_had(model.training, one.bench) for model, one in both}
+        for model, one in product(self.tested, self.subjects):
+            had = training_had(model.training, one.bench)
+            yield benchmark_piece(model, one, self.unknown_words == "skip", **self.how, had=had)
 
 
 PRESETS = {"all": Transfer()}

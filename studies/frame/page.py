@@ -254,7 +254,7 @@ def steps_of_runs(records: Records) -> list[int]:
     """List the numbers of steps of all training runs, and of the runs that trained the scored models."""
     cells = [arm.cell for arm in records.arms]
     trained = [cell.recipe.steps for cell in cells if hasattr(cell, "recipe")]
-    return trained + [cell.trained_steps for cell in cells if hasattr(cell, "trained_steps")]
+    return trained + [cell.tested.steps for cell in cells if hasattr(cell, "tested")]
 
 
 TIME = "CPU ms a step"

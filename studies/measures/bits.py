@@ -21,7 +21,6 @@ from menagerie.generators.captions.templates import TEMPLATES, Caption, content_
 from menagerie.generators.splits.probe import RIGHT_FIRST, ProbeRecipe, choose_names
 from menagerie.generators.splits.probe_scenes import mirror_probed, objects_from_left
 from menagerie.models.checkpoint import config_in
-from menagerie.models.contract import attempt
 from menagerie.models.layers import image_layer_names, text_layer_names
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import FramedSplit
@@ -260,10 +259,10 @@ class ProbePiece(Piece):
     def name(self) -> str:
         return self.tested.label
 
-    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
+    def score(self, loaded: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
         """Probe the model; write the rows of the measure, and return the result."""
         torch.manual_seed(self.seed)  # as after training
-        rows = attempt(self.name, "fails", lambda: list(self.measure.read(prepared.scorer)))
+        rows = list(self.measure.read(loaded.scorer))
         write_measured(self.folder, self.measure, None, rows)
         report(self.steps)
         return {"seed": self.seed, "subsets": {}}

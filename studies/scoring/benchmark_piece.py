@@ -1,4 +1,4 @@
-"""A model on a benchmark of photographs: all its tests are scored once, and the result is kept in a folder."""
+"""A model on a benchmark of photographs; models that read each pair may rank the best candidates of another again."""
 
 import hashlib
 import pickle
@@ -24,20 +24,19 @@ from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
-from menagerie.models.contract import attempt
+from menagerie.models.evaluation import scoring
+from menagerie.models.evaluation.reranking import rerank
 from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_many_pairs, score_items, score_pool
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.jackknife import jackknife_intervals
-from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import SCORES, Piece, images_needed
-from menagerie.studies.scoring.rerank import FirstPass, Reranker
-from menagerie.studies.scoring.texts import Skipped, cut_record, readable_texts
+from menagerie.studies.scoring.piece import SCORES, Piece, images_needed, open_model
+from menagerie.studies.scoring.texts import NONE_SKIPPED, cut_record, readable_texts
 
 VERSION = 3  # of how records are scored
-PIECES, TEXTS = "pieces", "texts.csv"
+PIECES = "pieces"
 COLUMNS = ("record", "task", "official", "neutral", "tied", "scores")
 
 
@@ -71,6 +70,14 @@ def unpickled(pickled: bytes, files: Sequence[str]) -> PhotographBenchmark:
 
 
 @dataclass(frozen=True)
+class FirstPass:
+    """The model that ranks all candidates of large pools, and how many candidates of each query are ranked again."""
+
+    model: Model
+    top: int
+
+
+@dataclass(frozen=True)
 class BenchmarkPiece(Piece):
     """A model on a benchmark."""
 
@@ -78,7 +85,7 @@ class BenchmarkPiece(Piece):
     skip: bool
     """Whether words that a model doesn't know are left out of texts."""
     first: FirstPass | None = field(default=None, kw_only=True)
-    """The model that ranks candidates first, for pools with too many pairs for a model that reads each pair."""
+    """For pools with too many pairs for a model that reads each pair."""
     had: str = field(default="", kw_only=True, compare=False)
     """What the model's training had of the benchmark, in words; empty if this wasn't asked for."""
     tests: ClassVar[tuple[str, ...]] = ()
@@ -86,10 +93,11 @@ class BenchmarkPiece(Piece):
 
     def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         place = {"model": self.model, "benchmark": self.label, "piece": self.id}
-        return (place | {"kind": kind, "name": name, **its} for kind, name, its in result_numbers(result))
+        for kind in ("task", "headline"):
+            yield from (place | {"kind": kind, "name": name, **its} for name, its in result[f"{kind}s"].items())
 
     def notes(self, result: Mapping[str, Any]) -> Iterator[str]:
-        """Yield how many records weren't scored, what the model's training had, and what parsed the texts."""
+        """Yield how many records or pairs weren't scored, what the model's training had, and what parsed the texts."""
         left = {word: sum(its[word] for its in result["tasks"].values()) for word in ("missing", "unread")}
         if any(left.values()):
             scored = sum(its["n"] for its in result["tasks"].values())
@@ -99,54 +107,70 @@ class BenchmarkPiece(Piece):
             yield f"its training had {self.had}; no record is left out for this"
         if parser := result.get("parser"):
             yield f"scene graphs of {parser['texts']} texts by {parser['name']}, {parser['fell_back']} of one node"
+        for one in result.get("reranked", {}).values():
+            yield (
+                f"only the best {one['top']} candidates of each query by {one['model']} were scored, {one['pairs']} of "
+                f"{one['of']} pairs; all others keep that model's order, behind them"
+            )
 
-    @property
-    def questions(self) -> int:
-        return questions_to(self.tested.source, [self.subject.bench])
+    def asked(self) -> Sequence[PhotographBenchmark]:
+        return [self.subject.bench]
 
-    def prepare_model(self) -> LoadedScorer | Judge:
-        """Return the model or the judge."""
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused with our own message
-        return super().prepare_model()
-
-    def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
+    def score(self, loaded: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
         """Score all records, and write their scores."""
-        reranker, skipped = None, Skipped()
-        if isinstance(prepared, Judge):
-            prepared.begin(report)
-            scorer: Scorer | Judge = prepared
-            bench = words = self.subject.bench
-        else:
-            scorer, space = prepared.scorer, prepared.scorer.texts
-            bench = self.subject.bench.reframe(*prepared.framing)
-            words, skipped = readable_texts(bench, space.words, space.context, self.skip, self.model)
-            reranker = self.first and Reranker(self.first, words, self.device)
-        cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
-        results = attempt(self.model, "fails", lambda: rate_tests(scorer, words, report, reranker))
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused with our own message
+        bench = words = self.subject.bench
+        scorer, skipped, encode, reranked = loaded, NONE_SKIPPED, None, {}
+        if isinstance(loaded, LoadedScorer):
+            scorer, bench = loaded.scorer, bench.reframe(*loaded.framing)
+            words, skipped = readable_texts(bench, scorer, self.skip, self.model)
+            encode = partial(encode_blocks, scorer, words.images, report=report)
+        cut = cut_record(scorer, words.texts)
+        results = list(self.results(scorer, words, encode, reranked))
         write_csv(self.folder / SCORES, COLUMNS, outcome_rows(results))
         if bench.made_texts:
             rows = ([item.record, *(text.text for text in item.texts)] for item in bench.items)
-            write_csv(self.folder / TEXTS, ("record", "texts"), rows)
+            write_csv(self.folder / "texts.csv", ("record", "texts"), rows)
         return {
             **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
-            **({"reranked": reranker.record} if reranker and reranker.record else {}),
+            **({"reranked": reranked} if reranked else {}),
             **self.subject.graphs,
-            **{"cut": cut, **judged_record(scorer), "skipped": skipped._asdict()},
+            **{"cut": cut, "skipped": skipped},
         }
 
+    def results(
+        self, scorer: Scorer | Judge, bench: PhotographBenchmark, encode: Encode | None, reranked: dict[str, Any]
+    ) -> Iterator[ScoredItem]:
+        """Yield the results of all tests, by a judge if there is no `encode`."""
+        if isinstance(bench, MatrixBenchmark):
+            for pool in (pool for pool in bench.pools if pool.pairs):
+                yield from self.pool_results(scorer, bench, encode, reranked, pool)
+        else:
+            for item, scores in zip(bench.items, score_items(scorer, bench, encode=encode), strict=True):
+                yield ScoredItem(item, scores, apply_rule(partial(bench.outcome, item), scores))
 
-def result_numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the numbers of a result: "task" or "headline", the name, and the values."""
-    for kind in ("tasks", "headlines"):
-        yield from ((kind[:-1], name, values) for name, values in result[kind].items())
+    def pool_results(
+        self, scorer: Any, bench: MatrixBenchmark, encode: Encode | None, reranked: dict[str, Any], pool: Pool
+    ) -> Iterator[ScoredItem]:
+        """Yield the results of a pool. Of too many pairs only each query's best candidates of `first` are scored, which
+        `reranked` then says; without it this raises."""
+        if encode is None:
+            return judge_pool(scorer, bench, pool)
+        if not (self.first and has_too_many_pairs(scorer, pool)):
+            return bench.results(pool, score_pool(scorer, pool, encode))
+        before, top, name = open_model(self.first.model, self.device), self.first.top, self.first.model.label
+        if isinstance(before, Judge) or before.scorer.pairs_only:
+            raise UserError(f"--rerank {name} reads each pair too; name a model that has vectors")
+        seen = bench.reframe(*before.framing)
+        readable_texts(seen, before.scorer, False, f"--rerank {name}")  # raises for a word that it lacks
+        first = score_pool(before.scorer, pool, partial(encode_blocks, before.scorer, seen.images))
+        ranking = rerank(scorer, pool, encode, first, top)
+        reranked[pool.name] = {"model": name, "top": top, "pairs": ranking.pairs, "of": scoring.count_passes(pool)}
+        return bench.results(pool, ranking.by_image, ranking.by_text)
 
 
 def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographBenchmark]], name: str, parses: Path) -> list[Subject]:
-    """Return the benchmarks with the graphs of a parser, which are kept in the folder `parses`; by default each text is
-    one node.
-
-    All texts are parsed at once. Raises for captions for which the parser has no answer.
-    """
+    """Return the benchmarks, all texts parsed at once by the parser of a name, whose graphs `parses` keeps."""
     if name == DEFAULT or not read:
         return [subject_of(spec, bench) for spec, bench in read]
     parser, found = open_parser(name, parses), []
@@ -167,8 +191,7 @@ def subject_of(
     decides: Mapping[str, Any] | None = None,
     graphs: Mapping[str, Any] | None = None,
 ) -> Subject:
-    """Return a benchmark with the identity of its content, to which graphs add what `decides` says. Raises if it can't
-    be pickled."""
+    """Return a benchmark with the identity of its content and of what else `decides`. Raises if it can't be pickled."""
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
@@ -187,30 +210,12 @@ def subject_of(
 def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
     """Return the piece of a model on a benchmark; `how` has further fields of the piece."""
     first, bench = how.get("first"), subject.bench
-    decides = {"first": first.identity} if first and first.matters(bench) else {}
+    pools = bench.pools if isinstance(bench, MatrixBenchmark) else ()
+    matters = first and any(scoring.count_passes(pool) > scoring.MOST_PAIRS for pool in pools)
+    decides = {"first": {"model": first.model.weights, "top": first.top}} if matters else {}
     name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION, **decides})
-    pools = [pool.images for pool in bench.pools] if isinstance(bench, MatrixBenchmark) else [images_needed(bench)]
-    return BenchmarkPiece(model, subject.label, name, sum(map(len, pools)), subject, skip, **{"below": PIECES, **how})
-
-
-def rate_tests(
-    scorer: Scorer | Judge,
-    bench: PhotographBenchmark,
-    report: Callable[[int], None],
-    reranker: Reranker | None = None,
-) -> list[ScoredItem]:
-    """Return the results of all tests of a benchmark, by a scorer or by a judge. `report` receives the number of images
-    whenever a scorer encodes some."""
-    if isinstance(scorer, Judge):
-        of_items, of_pool = partial(score_items, scorer), partial(judge_pool, scorer, bench)
-    else:
-        encode = partial(encode_blocks, scorer, bench.images, report=report)
-        of_items = partial(score_items, scorer, encode=encode)
-        of_pool = partial(embed_pool, scorer, bench, encode=encode, reranker=reranker)
-    if isinstance(bench, MatrixBenchmark):
-        return [result for pool in bench.pools if pool.pairs for result in of_pool(pool)]
-    scored = zip(bench.items, of_items(bench), strict=True)
-    return [ScoredItem(item, scores, apply_rule(partial(bench.outcome, item), scores)) for item, scores in scored]
+    images = sum(len(pool.images) for pool in pools) or images_needed(bench)
+    return BenchmarkPiece(model, subject.label, name, images, subject, skip, **{"below": PIECES, **how})
 
 
 def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[ScoredItem]:
@@ -232,16 +237,6 @@ def mark_guessed(result: ScoredItem, level: np.float32) -> ScoredItem:
     return ScoredItem(item, np.where(scores == level, np.nan, scores), outcome)
 
 
-def embed_pool(
-    scorer: Scorer, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
-) -> Iterator[ScoredItem]:
-    """Yield the results of a pool. Of too many pairs, only those of `reranker` are scored; without it this raises."""
-    if reranker and has_too_many_pairs(scorer, pool):
-        scores = reranker(scorer, pool, encode)
-        return bench.results(pool, scores.by_image, scores.by_text)
-    return bench.results(pool, score_pool(scorer, pool, encode))
-
-
 def task_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
     """Return each task's numbers, and how many tests lack an image or all words of a text."""
     parts = group_by_task([result.item for result in results], [result.outcome for result in results])
@@ -254,11 +249,8 @@ def task_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> d
 
 
 def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
-    """Return the numbers that papers report, each with the interval of the official one; its bounds are None if there
-    is none.
-
-    `bench` has only the items that were scored. Intervals are over new records.
-    """
+    """Return the numbers that papers report, each with the interval of the official one for new records; its bounds are
+    None if there is none. `bench` has only the items that were scored."""
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
         return bench.headlines([results[k].item for k in chosen], [results[k].outcome for k in chosen])
@@ -275,11 +267,7 @@ def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) 
 
 
 def result_cluster(item: Item, pooled: bool) -> tuple[str, str | int]:
-    """Return the key that similar records share. Without a cluster it is a record's task and name, because tasks may
-    share names.
-
-    In a pool, all queries of an image and of its texts share a key; there an item's cluster may be a class.
-    """
+    """Return the key that similar records share: in a pool, the queries of an image and its texts; else the cluster."""
     if pooled:
         return "", item.images[0]
     return ("", item.cluster) if item.cluster not in ("", item.record) else (item.task, item.record)

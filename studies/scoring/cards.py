@@ -1,26 +1,24 @@
 """Cards: a model's numbers on a frozen benchmark as sealed JSON, the scores of every record beside it, and a
 leaderboard of cards.
 
-The seal is a digest of the card's text. It detects accidental changes, but it isn't a signature, as everybody can
-compute it. A card is proved by its scores, from which its numbers are computed again, or by evaluating the model again.
+The seal is a digest of the card's text, which detects accidental changes; it is no signature. A card is proved by its
+scores, from which its numbers are computed again, or by evaluating the model again.
 """
 
-import csv
 import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from os.path import relpath
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import pandas as pd
-from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import copy_file, file_names, write_text
@@ -46,23 +44,6 @@ COLUMNS = ("subset", "task", "scene", "animals", "true", "scores", "had")
 """Of a file of scores: the images of an item one after another, of each the scores of its true texts and then of the
 false ones, "nan" where a judge gives no answer; 1 for records that training had, which no number counts."""
 NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps differently on another machine
-MEANS: Mapping[str, Callable[[str], bool]] = {
-    "swaps of all tests": lambda task: task == "swap",
-    "all tasks but four-way, of all tests": lambda task: not task.endswith(" score"),
-}
-"""The means of a card, each with its tasks. Four-way items have the captions of swaps again."""
-
-
-class CardItem(NamedTuple):
-    """A row of a file of scores."""
-
-    subset: str
-    task: str
-    scene: str
-    animals: str
-    true: int
-    scores: Scores
-    had: bool
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -76,12 +57,6 @@ class Number(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     chance: float
     records: int
     pairs: int
-
-    @property
-    def cells(self) -> list[str]:
-        """The accuracy and its interval in percent."""
-        ends = (f"{100 * end:.1f}" for end in (self.low, self.high) if end is not None)
-        return [f"{100 * self.accuracy:.1f}", " to ".join(ends) or DASH]
 
 
 class CardModel(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,10 +92,8 @@ class Card(msgspec.Struct, forbid_unknown_fields=True):
 
     form: Literal[2]
     benchmark: dict[str, str | int]
-    """Its name, version, digest and resolution."""
     model: CardModel
     program: dict[str, str | int]
-    """The version, render version and commit of the program that made the card."""
     date: str
     means: list[Number]
     tests: list[Number]
@@ -134,26 +107,24 @@ def score_row(subset: str, item: Item, scores: Scores, had: bool = False) -> tup
     return subset, item.task, item.record, item.cluster, item.true, written, int(had)
 
 
-def read_scores(path: Path) -> list[CardItem]:
-    """Read a file of scores, perhaps of before its last column; raises `UserError` for a row that can't be read."""
-    header, *rows = csv.reader(io.StringIO(read_text(path))) or [[]]
-    if tuple(header) not in (COLUMNS, COLUMNS[:-1]):
-        raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
+def read_scores(path: Path) -> list[Any]:
+    """Read a file of scores, perhaps of before its last column; raises for a row that can't be read."""
     try:
-        return [parse_row(*row) for row in rows]
+        rows = pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False, index_col=False)
+        if tuple(rows) not in (COLUMNS, COLUMNS[:-1]):
+            raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
+        rows = rows.assign(true=rows.true.astype(int), had=rows.had == "1" if "had" in rows else False)
+        items = [[[float(score) for score in image.split()] for image in text.split(";")] for text in rows.scores]
+        rows["scores"] = list(map(np.array, items))
+        for true, scores in zip(rows.true, rows.scores, strict=True):
+            if not (np.isfinite(scores).all(1) | np.isnan(scores).all(1)).all() or not 1 <= true < scores.shape[1]:
+                raise ValueError(f"{true} of {scores.tolist()}")
     except (ValueError, TypeError) as error:
         raise UserError(f"{path} has a row that can't be read ({error}); make it again by evaluation") from error
+    return list(rows.itertuples(index=False, name="CardItem"))
 
 
-def parse_row(subset: str, task: str, scene: str, animals: str, true: str, scores: str, had: str = "0") -> CardItem:
-    """Parse the texts of a row; raises `ValueError` for numbers that aren't scores."""
-    matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
-    if not (np.isfinite(matrix).all(1) | np.isnan(matrix).all(1)).all() or not 1 <= int(true) < matrix.shape[1]:
-        raise ValueError(f"{true} of {scores[:40]!r}")
-    return CardItem(subset, task, scene, animals, int(true), matrix, bool(int(had)))
-
-
-def record_results(items: Iterable[CardItem], compares_images: bool = True) -> pd.DataFrame:
+def record_results(items: Iterable[Any], compares_images: bool = True) -> pd.DataFrame:
     """Return a row for each record that isn't left out: subset, task, animals, its value and chance.
 
     A four-way item (two images with two texts) has a row by each rule, in which a tie is wrong unless a judge gives no
@@ -172,27 +143,26 @@ def record_results(items: Iterable[CardItem], compares_images: bool = True) -> p
 
 
 def card_numbers(points: pd.DataFrame) -> tuple[list[Number], list[Number]]:
-    """Return the means, in which all tasks of all tests count alike, and the number of each task of each test."""
+    """Return the means, in which all tasks of all tests count alike, and the number of each task of each test. Four-way
+    items, which have the captions of swaps again, are in no mean."""
     points = points.assign(seed=0, all="", part=points.subset + "\n" + points.task)
-    parts = points.groupby(["subset", "task"], sort=False)
-    tests = [card_number(*key, [parts.get_group(key)], its) for key, its in estimates(points, parts.keys).items()]
+    every = estimates(points, ["subset", "task"])
+    tests = [card_number(*key, points[points.part == "\n".join(key)], its) for key, its in every.items()]
     means = []
-    for name, takes in MEANS.items():
-        chosen = points[points.task.map(takes)]
-        (its,) = estimates(chosen, ("all", "part"), statistic=("part", mean_of_parts)).values()
-        means.append(card_number("", name, [part for _, part in chosen.groupby("part", sort=False)], its))
+    for name, chosen in {
+        "swaps of all tests": points[points.task == "swap"],
+        "all tasks but four-way, of all tests": points[~points.task.str.endswith(" score")],
+    }.items():
+        (its,) = estimates(chosen, ("all", "part"), statistic=("part", lambda of: of.mean(1).clip(0, 1))).values()
+        means.append(card_number("", name, chosen, its))
     return means, tests
 
 
-def mean_of_parts(means: Float64[np.ndarray, "rows parts"]) -> Float64[np.ndarray, " rows"]:
-    return means.mean(1).clip(0, 1)
-
-
-def card_number(test: str, task: str, parts: Sequence[pd.DataFrame], its: Estimate) -> Number:
-    """Return the mean of some parts, each with the records of a task of a test."""
+def card_number(test: str, task: str, points: pd.DataFrame, its: Estimate) -> Number:
+    """Return the number of some records, in which each part counts alike."""
     low, high = (round(end, 5) if its.known else None for end in (its.low, its.high))
-    chance, pairs = np.mean([part.chance.mean() for part in parts]), {*pd.concat(parts).animals}
-    return Number(test, task, round(its.value, 5), low, high, round(float(chance), 5), its.n, len(pairs))
+    chance = round(float(points.groupby("part", sort=False).chance.mean().mean()), 5)
+    return Number(test, task, round(its.value, 5), low, high, chance, its.n, points.animals.nunique())
 
 
 def write_cards(records: Records) -> Iterator[Path]:
@@ -207,10 +177,8 @@ def write_cards(records: Records) -> Iterator[Path]:
             continue
         program = {"version": origin["versions"]["binding-menagerie"], "render_version": RENDER_VERSION}
         program["commit"] = origin["commit"] or ""
-        path, day = records.out / "cards" / f"{file}.json", origin["started"].partition("T")[0]
-        write_card(
-            path, scores, load_frozen(piece.label), card_model(piece.tested, piece.covered, result), program, day
-        )
+        path, model = records.out / "cards" / f"{file}.json", card_model(piece.tested, piece.covered, result)
+        write_card(path, scores, load_frozen(piece.label), model, program, origin["started"].partition("T")[0])
         yield path
 
 
@@ -226,7 +194,6 @@ def write_card(
 
 
 def benchmark_entry(frozen: Frozen) -> dict[str, str | int]:
-    """Return a card's entry on a benchmark."""
     return {name: getattr(frozen, name) for name in ("name", "version", "digest", "resolution")}
 
 
@@ -267,8 +234,7 @@ def read_card(path: Path) -> Card:
 
 
 def verify_card(path: Path) -> Card:
-    """Verify a card: its seal, its benchmark, and its numbers against the scores beside it. Raises `UserError` for the
-    first error."""
+    """Verify a card: seal, benchmark, and numbers against the scores beside it. Raises for the first error."""
     card, scores = read_card(path), path.with_suffix(".csv")
     try:
         frozen = load_frozen(choose("frozen benchmark", str(card.benchmark.get("name")), FROZEN))
@@ -287,68 +253,50 @@ def verify_card(path: Path) -> Card:
         raise UserError(f"{path}: the numbers of records that training had differ from those in its scores")
     means, tests = card_numbers(record_results(items, card.model.compares_images))
     for its, ours in zip_longest((*card.means, *card.tests), (*means, *tests)):
-        if not (its and ours and are_equal(its, ours)):
+        if not (its and ours and all(map(are_equal, *map(msgspec.structs.astuple, (its, ours))))):
             raise UserError(f"{path} has {its}, but its scores give {ours}")
     return card
 
 
-def are_equal(one: Number, other: Number) -> bool:
-    """Return whether two numbers are the same, but for what rounding changes."""
-    both = zip(msgspec.structs.astuple(one), msgspec.structs.astuple(other), strict=True)
-    return all(a == b or (isinstance(a, float) and isinstance(b, float) and abs(a - b) <= NEAR) for a, b in both)
+def are_equal(one: Any, other: Any) -> bool:
+    """Return whether two values are the same, but for what rounding changes."""
+    return one == other or (isinstance(one, float) and isinstance(other, float) and abs(one - other) <= NEAR)
 
 
-BOARD = (
-    "# Leaderboard",
-    "",
-    "Models on frozen benchmarks (docs/benchmarks.md), the best first by the mean of swaps: how often the "
-    "true caption is preferred to one of the same words. `menagerie cards board` makes this page from cards that "
-    "`menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for new trainings. A "
-    "comparison of models is fair only if they had the same training images.",
-)
-HEADER = (
-    "model",
-    "swaps, %",
-    "95 % interval",
-    "all tasks but four-way, %",
-    "95 % interval",
-    "trained on",
-    "date",
-    "card",
-)
+BOARD = """# Leaderboard
+
+Models on frozen benchmarks (docs/benchmarks.md), the best first by the mean of swaps. `menagerie cards board` makes
+this page from cards that `menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for
+new trainings. A comparison of models is fair only if they had the same training images.
+"""
+BENCH = """
+## {name}
+
+Digest `{digest}`, {resolution} px, {swaps.records} swaps of {swaps.pairs} animal pairs. Chance is {chance:.1f} %.
+
+| model | swaps, % | 95 % interval | all tasks but four-way, % | 95 % interval | trained on | date | card |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+"""
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
     """Write the leaderboard of cards. Raises if one is wrong, or if two are of the same weights and benchmark."""
     found = {path: verify_card(path) for path in cards}
-    keys = [(card.benchmark["name"], card.model.weights) for card in found.values()]
-    if again := next((path for path, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
-        raise UserError(f"{again}: there is another card of the same weights on {found[again].benchmark['name']}")
-    write_text(out, "\n".join([*BOARD, *board_lines(found, out.parent)]) + "\n")
-
-
-def board_lines(found: Mapping[Path, Card], folder: Path) -> Iterator[str]:
-    """Yield the lines of each benchmark that has a card."""
+    keys = {path: (card.benchmark["name"], card.model.weights) for path, card in found.items()}
+    if again := next((path for path, key in keys.items() if [*keys.values()].count(key) > 1), None):
+        raise UserError(f"{again}: there is another card of the same weights on {keys[again][0]}")
+    text = BOARD
     for name in FROZEN:
         mine = [(path, card) for path, card in found.items() if card.benchmark["name"] == name]
-        if not mine:
-            continue
-        bench, swaps = mine[0][1].benchmark, mine[0][1].means[0]
-        records = f"{swaps.records} swaps of {swaps.pairs} animal pairs"
-        yield from ("", f"## {name}", "", f"Digest `{bench['digest']}`, {bench['resolution']} px, {records}.")
-        yield from (
-            f"Chance is {100 * swaps.chance:.1f} % of swaps.",
-            "",
-            *map(markdown, (HEADER, ["---"] * len(HEADER))),
-        )
         for path, card in sorted(mine, key=lambda one: (-one[1].means[0].accuracy, one[1].model.name)):
-            numbers = [cell for mean in card.means for cell in mean.cells]
-            link = f"[card]({Path(relpath(path, folder)).as_posix()})"
-            yield markdown(
-                [card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link]
-            )
-
-
-def markdown(cells: Iterable[str]) -> str:
-    """Return a row of a table in Markdown."""
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+            swaps = card.means[0]
+            if f"\n## {name}\n" not in text:
+                text += BENCH.format(**card.benchmark, swaps=swaps, chance=100 * swaps.chance)
+            numbers = []
+            for its in card.means:
+                ends = (f"{100 * end:.1f}" for end in (its.low, its.high) if end is not None)
+                numbers += [f"{100 * its.accuracy:.1f}", " to ".join(ends) or DASH]
+            link = f"[card]({Path(relpath(path, out.parent)).as_posix()})"
+            cells = [card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link]
+            text += "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
+    write_text(out, text)

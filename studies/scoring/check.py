@@ -1,7 +1,7 @@
 """Finds out which benchmarks are complete on disk, without a model and without decoding images."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +10,18 @@ from menagerie.generators.benchmarks.class_folders import set_name
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.place import Place
-from menagerie.generators.sources.registry import State
+from menagerie.generators.sources.registry import SourceSpec, State
 
 
-def benchmark_states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
-    """Yield what is missing or wrong in benchmarks, and their numbers of records. Image files are only looked for."""
+def print_benchmark_states(specs: Iterable[BenchmarkSpec], place: Place, kind: str = "") -> list[bool]:
+    """Print what is missing or wrong in benchmarks, and how many records they have; return which are complete."""
+    complete = []
     for spec in specs:
         problem, bench = inspect_benchmark(spec, replace(place, allow_missing=True, tag=None))
         records = len(bench.records) + sum(bench.missing.values()) if bench else 0
-        yield State(spec.name, problem, spec.source, spec.licence, records)
+        state = State(spec.name, problem, spec.source, spec.licence)
+        complete.append(print_state(kind + spec.name, state, f", {records} records"))
+    return complete
 
 
 def print_state(name: str, state: State, count: str = "") -> bool:
@@ -29,9 +32,10 @@ def print_state(name: str, state: State, count: str = "") -> bool:
     return state.complete
 
 
-def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tuple[Path, ...]]:
-    """Return the paths of `--images FOLDER=PATH` by FOLDER, one of `known`, which may have several."""
+def folders_given(given: Sequence[str], specs: Iterable[BenchmarkSpec | SourceSpec]) -> dict[str, tuple[Path, ...]]:
+    """Return the paths of `--images FOLDER=PATH` by FOLDER, of some benchmark or source, which may have several."""
     folders: dict[str, tuple[Path, ...]] = {}
+    known = {folder for spec in (specs if given else ()) for folder in spec.images}
     for text in given:
         name, found, path = text.partition("=")
         if not found or name not in known:
@@ -47,8 +51,7 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
 ) -> list[tuple[BenchmarkSpec, PhotographBenchmark]]:
-    """Read the benchmarks of a command line: all `specs` if the user names them, otherwise the complete ones, whose
-    names are printed, and why others with all files can't be used."""
+    """Read all `specs` if they are `named` by the user, else the complete ones, and print which these are."""
     if named:
         return [(spec, spec.build(place)) for spec in specs]
     found = []
@@ -64,8 +67,11 @@ def read_benchmarks(
 
 def inspect_benchmark(spec: BenchmarkSpec, place: Place) -> tuple[str, PhotographBenchmark | None]:
     """Return what is missing or wrong in a benchmark, in words, and the benchmark if its files can be read."""
-    if problem := missing_files(spec, place):
-        return problem, None
+    lacking = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.path(name).exists()]
+    if lacking:
+        return f"there is no {lacking[0]}" + f" and {len(lacking) - 1} more" * (len(lacking) > 1), None
+    if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
+        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}", None
     try:
         bench = spec.build(place)
     except UserError as error:
@@ -76,27 +82,12 @@ def inspect_benchmark(spec: BenchmarkSpec, place: Place) -> tuple[str, Photograp
     return "; ".join([*problems, *(f"{name} has {found} records, not {all_}" for name, all_, found in wrong)]), bench
 
 
-def missing_files(spec: BenchmarkSpec, place: Place) -> str:
-    """Name a missing file or folder of a benchmark, and say how many more are missing; empty if none is."""
-    lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
-    if lacking:
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        return f"there is no {place.path(lacking[0])}{more}"
-    if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):
-        return f"there is none of {', '.join(str(place.path(name)) for name in spec.one_of)}"
-    return ""
-
-
 def wrong_counts(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the names whose number of records isn't the official one, with the official number and ours. A name is that
-    of a task, "all" or, if there is no such task, the beginning of the names of several.
-
-    Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
-    """
-    there = {
-        name: spec.sets[set_name(name)] for name, found in records.items() if found and set_name(name) in spec.sets
-    }
-    for name, count in (spec.counts | there).items():
+    of a task, "all" or, if there is no such task, the beginning of the names of several. Names of sets may be spelled
+    as their folders are, "ImageNetV2" or "imagenetv2"."""
+    sets = {name: spec.sets[set_name(name)] for name in +records if set_name(name) in spec.sets}
+    for name, count in (spec.counts | sets).items():
         found = records.total() if name == "all" else records[name]
         found = found or sum(n for task, n in records.items() if task.startswith(f"{name} "))
         if found != count:

@@ -18,7 +18,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.words import explain_model
-from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.frame.arm import as_column, label_text
 from menagerie.studies.runs.results import read_result
 
 
@@ -76,9 +76,8 @@ def parse_models(
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
-    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run. Labels of
-    cells say how these differ: by their places in the study and, if that isn't enough (another recipe, the base of
-    another cell), their ids."""
+    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run, labelled by
+    their places in its study and, if that isn't enough, their ids."""
     if judge and (judges := find_judges(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
     folders = find_checkpoints(Path(name)) if Path(name).is_dir() else []
@@ -102,14 +101,13 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
 def cell_model(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
     """Return a cell as a `Model`: its `label` has run, scorer and `place`, its `cell` the same without the run."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
-    words = [f"{axis.replace('_', ' ')} {axis_text(axis, value)}" for axis, value in place.items()]
+    words = [f"{axis.replace('_', ' ')} {label_text(axis, as_column(value))}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")
     return Model(label, source, name, ", ".join([model, *words]), tuple(place.items()))
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """Return a model without the seed in its place, and that seed; 0 if there is none. Cells of a run that differ in it
-    alone then share a label; those that differ elsewhere have other places, or their ids in their labels."""
+    """Return a cell without the seed in its place, so that seeds share a label, and that seed; 0 for other models."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
@@ -121,13 +119,6 @@ def recorded_world(model: Model) -> str:
     data = training_record(model).get("settings", {}).get("data", {})
     kind = KINDS.get(data.get("kind", ""))
     return data["split"].get("world", kind.world) if kind and "split" in data else ""
-
-
-def axis_text(axis: str, value: Any) -> str:
-    """Return a value of an axis as text."""
-    if axis in FRACTIONS and isinstance(value, float):
-        return f"{value:.0%}"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
@@ -142,22 +133,18 @@ def training_record(model: Model) -> Mapping[str, Any]:
 
 
 def training_lines(models: Sequence[Model]) -> dict[str, str]:
-    """Return, by label, a line on how each model was trained, if a study trained it."""
-    return {
-        model.label: training_line(record) for model in models if (record := training_record(model)).get("settings")
-    }
-
-
-def training_line(result: Mapping[str, Any]) -> str:
-    """Return the training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
-    settings = result["settings"]
-    recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
-    kind = KINDS.get(data.get("kind", ""))
-    place = [f"world {data.get('split', {}).get('world', kind.world)}"] if kind else []
-    place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
-    place += [f"{axis.replace('_', ' ')} {axis_text(axis, result[axis])}" for axis in axes if axis in result]
-    steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
-    return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
+    """Return, by label, a line on each training by a study: "world tiny, 32 px, pairs 50%; 60 steps of 32 images"."""
+    found = {}
+    for model, result in ((model, training_record(model)) for model in models):
+        if settings := result.get("settings"):
+            place = [f"world {world}"] if (world := recorded_world(model)) else []
+            place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
+            axes = {axis: as_column(result[axis]) for axis in result.get("axes", ()) if axis in result}
+            place += [f"{axis.replace('_', ' ')} {label_text(axis, value)}" for axis, value in axes.items()]
+            recipe = settings.get("recipe", {})
+            steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
+            found[model.label] = f"{', '.join(place)}; {steps} steps of {batch} images"
+    return found
 
 
 def explain_source(model: Model) -> tuple[str, str]:

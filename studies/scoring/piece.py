@@ -15,6 +15,11 @@ from typing import Any, ClassVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
+from menagerie.models.contract import attempt
+from menagerie.models.judges.forms import QuestionForm, make_form
+from menagerie.models.judges.judge import Judge
+from menagerie.models.library.judged import JudgeSource
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.cell import AnyJob, Report
 from menagerie.studies.runs.folder import provenance
@@ -41,8 +46,9 @@ class Piece(AnyJob, ABC):
     """The folder in `out` that has a folder for each piece."""
     device: str = field(default="cpu", kw_only=True)
     threads: int = field(default=0, kw_only=True)
-    """Threads of torch; 0 leaves the choice to torch."""
     seed: ClassVar[int] = 0
+    kept: ClassVar[tuple[str, ...]] = ()
+    """The files beside the result whose digests it has."""
     on: ClassVar[str] = ""
     """The key of `label` in results; empty: results have no label."""
 
@@ -64,13 +70,7 @@ class Piece(AnyJob, ABC):
         """Hash of the model's weights. A worker keeps the loaded model for all pieces of one group."""
         return self.tested.weights
 
-    @property
-    def trained_steps(self) -> int:
-        """Steps for which a study trained the model; 0 if none did."""
-        return self.tested.steps
-
     def job(self, out: Path) -> "Piece":
-        """Return the piece in the folder of a study."""
         return replace(self, out=out)
 
     @property
@@ -100,65 +100,72 @@ class Piece(AnyJob, ABC):
             report(done, "")
 
         try:
-            prepared, began = load_once(self.group, self.prepare_model), time.perf_counter()
+            loaded, began = load_model(self.tested, self.device), time.perf_counter()
+            if isinstance(loaded, Judge):
+                loaded.begin(count)
             result = {"id": self.id, "model": self.model} | ({self.on: self.label} if self.on else {})
-            result |= self.score(prepared, count)
+            result |= attempt(self.tested.label, "fails", lambda: self.score(loaded, count))
+            if isinstance(loaded, Judge):
+                result |= {"judged": loaded.totals(), "answered_by": list(loaded.models)}
             seconds = round(time.perf_counter() - began, 1)
             write_result(self.folder, result | {"seconds": seconds, "provenance": provenance()}, self.kept)
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
 
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The files beside the result whose digests it has."""
+    @abstractmethod
+    def score(self, loaded: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
+        """Score everything, and return the result. Files in the folder are written before. `report` receives numbers of
+        images. Raises `UserError` if the model fails, or if its scores aren't numbers."""
+
+    def asked(self) -> Iterable[Benchmark]:
+        """Return the benchmarks that a judge is asked about."""
         return ()
 
     @property
     def questions(self) -> int:
-        """Number of questions that the piece asks a judge; 0 for other models."""
+        """Number of different questions to a judge, if none was answered before; 0 for other models."""
+        if not isinstance(source := self.tested.source, JudgeSource):
+            return 0
+        form = make_form(source.form, source.options, source.blind)
+        return sum(questions_about(form, benchmark) for benchmark in self.asked())
+
+
+def questions_about(form: QuestionForm, benchmark: Benchmark) -> int:
+    """Return the number of different questions about a benchmark; equal images with two numbers count as different."""
+    if isinstance(benchmark, MatrixBenchmark):
+        return sum(questions_in(form, pool) for pool in benchmark.pools) if form.compares_images else 0
+    try:
+        form.check(benchmark, benchmark.items)
+    except UserError:
         return 0
-
-    def prepare_model(self) -> Any:
-        """Return the model, ready to score. This is done once for all its pieces."""
-        return load_model(self.tested, self.device)
-
-    @abstractmethod
-    def score(self, prepared: Any, report: Callable[[int], None]) -> dict[str, Any]:
-        """Score everything, and return the result. Files in the folder are written before. `report` receives numbers of
-        images.
-
-        Raises `UserError` if the model fails, or if its scores aren't numbers.
-        """
+    every = {one for item in benchmark.items for one in form.comparisons(item)}
+    return len({question for one in every for question in form.questions(one)})
 
 
-def images_needed(test: Benchmark) -> set[int]:
-    """Return the numbers of the images that are read to score a test's items."""
-    return {number for item in test.items for number in item.images}
+def questions_in(form: QuestionForm, pool: Pool) -> int:
+    """Return the number of different questions about a pool: each image with each text, and texts alone for a prior."""
+    images, texts = len({*pool.images}), len({phrasing.text for text in pool.texts for phrasing in text})
+    return texts if form.blind else (images + bool(form.prior)) * texts
 
 
-def count_images(tests: Iterable[Benchmark]) -> int:
-    """Return the number of images that are read to score several tests, one after another."""
-    return sum(len(images_needed(test)) for test in tests)
+def images_needed(test: Benchmark) -> int:
+    """Return how many images are read to score a test's items."""
+    return len({number for item in test.items for number in item.images})
 
 
-HELD: dict[str, Any] = {}
-"""The model that this process has loaded, or the error from loading it, by the hash of its weights."""
+HELD: dict[tuple[str, str], LoadedScorer | Judge] = {}
+"""The model that this process has loaded, by the hash of its weights and its device."""
 
 
-def load_once(group: str, prepare: Callable[[], Any]) -> Any:
-    """Return what `prepare` returns or raise its error, kept until another model is asked for."""
-    if group not in HELD:
+def load_model(model: Model, device: str) -> LoadedScorer | Judge:
+    """Load a model, which is kept until another is asked for."""
+    if (key := (model.weights, device)) not in HELD:
         HELD.clear()  # before the next one needs the memory
-        try:
-            HELD[group] = prepare()
-        except UserError as error:
-            HELD[group] = error
-    if isinstance(HELD[group], UserError):
-        raise HELD[group]
-    return HELD[group]
+        HELD[key] = open_model(model, device)
+    return HELD[key]
 
 
-def load_model(model: Model, device: str) -> LoadedScorer:
+def open_model(model: Model, device: str) -> LoadedScorer | Judge:
     """Load a model, and print its warnings, such as that of random weights, as lines."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)

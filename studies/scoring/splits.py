@@ -1,6 +1,7 @@
 """Models on splits: the splits of a command line, files or recipes; their pieces; and their numbers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,6 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split
 from menagerie.generators.trained_on import COLUMNS as TRAINED
 from menagerie.generators.trained_on import Overlap, Training, measure_overlap, overlap_columns
-from menagerie.models.contract import attempt
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
@@ -37,23 +37,14 @@ from menagerie.studies.runs.data import ordered_tests
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.scoring.cards import COLUMNS as SCORE_COLUMNS
 from menagerie.studies.scoring.cards import score_row
-from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.page import named_results, short_names
-from menagerie.studies.scoring.piece import SCORES, Piece, count_images
-from menagerie.studies.scoring.scores import Score
+from menagerie.studies.scoring.page import Score, ScoredTest, coverage_parts, named_results, short_names
+from menagerie.studies.scoring.piece import SCORES, Piece, images_needed
 from menagerie.studies.scoring.texts import cut_record
-from menagerie.studies.scoring.trained_on import (
-    ScoredTest,
-    coverage_parts,
-    with_items,
-    without_left_out,
-)
 
 Tests = Mapping[str, Benchmark]
 BLOCK = 256  # texts that are read at once
 COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell", *TRAINED)
-SEEN = "Seen and unseen in the names of tests: in this split."
 
 
 @dataclass(frozen=True)
@@ -74,10 +65,8 @@ class SplitPiece(Piece):
     def kept(self) -> tuple[str, ...]:
         return (FILE, SCORES) if self.frozen else (FILE,)
 
-    @property
-    def questions(self) -> int:
-        left = without_left_out(open_split_tests(self.path)[1], self.covered)
-        return questions_to(self.tested.source, left.values())
+    def asked(self) -> Sequence[Benchmark]:
+        return list(without_left_out(open_split_tests(self.path)[1], self.covered).values())
 
     def rows(self, result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         for subset, tasks in result["subsets"].items():
@@ -87,27 +76,24 @@ class SplitPiece(Piece):
 
     def notes(self, result: Mapping[str, Any]) -> Iterator[str]:
         """Yield what isn't known of the model's training, and how many records are left out of each test."""
-        yield from dict.fromkeys(
-            f"training unknown: {'; '.join(had.gaps)}" for had in self.covered.values() if had.gaps
-        )
-        yield from (f"its training had, of {subset}, {had}" for subset, had in self.covered.items() if had.lost)
+        covered = self.covered.items()
+        yield from dict.fromkeys(f"training unknown: {'; '.join(had.gaps)}" for _, had in covered if had.gaps)
+        yield from (f"its training had, of {subset}, {had}" for subset, had in covered if had.lost)
 
-    def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
+    def score(self, loaded: LoadedScorer | Judge, report: Callable[[int], None]) -> dict[str, Any]:
         """Score all tests, and write predictions; of a frozen benchmark also all scores."""
         content, tests = open_split_tests(self.path)
         if content != self.content:
             raise UserError(f"{self.path} has changed since this command was started; start it again")
-        if isinstance(prepared, Judge):
-            prepared.begin(report)
-            scorer = prepared
+        if isinstance(loaded, Judge):
+            scorer: Scorer | Judge = loaded
         else:
-            scorer = prepared.scorer
-            check_texts_readable(scorer, tests)
-            tests = {name: framed_benchmark(test, prepared.framing, report) for name, test in tests.items()}
-        score = self.score_frozen if self.frozen else self.score_counted
-        subsets = attempt(self.model, "fails", lambda: score(tests, scorer))
-        cut = attempt(self.model, "fails", lambda: cut_record(scorer, texts_of_tests(tests)))
-        return {"subsets": subsets, "cut": cut, **judged_record(scorer)}
+            scorer, texts = loaded.scorer, texts_of_tests(tests)
+            for start in range(0, len(texts), BLOCK):  # raises for an unknown word or a missing graph
+                scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
+            tests = {name: framed_benchmark(test, loaded.framing, report) for name, test in tests.items()}
+        subsets = (self.score_frozen if self.frozen else self.score_counted)(tests, scorer)
+        return {"subsets": subsets, "cut": cut_record(scorer, texts_of_tests(tests))}
 
     def score_counted(self, tests: Tests, scorer: Scorer | Judge, **keep: Any) -> Results:
         """Score the records that aren't left out, and write their predictions."""
@@ -125,11 +111,19 @@ class SplitPiece(Piece):
 
         results = self.score_counted(tests, scorer, keep=keep)
         for subset, test in tests.items():
-            rest = with_items(test, lambda item, of=subset: (of, item.task, item.record) not in found)
-            keep(subset, rest.items, score_items(scorer, rest) if rest.items else [], True)
+            rest = [item for item in test.items if (subset, item.task, item.record) not in found]
+            keep(subset, rest, score_items(scorer, test, rest) if rest else [], True)
         order = [(subset, item.task, item.record) for subset, test in tests.items() for item in test.items]
         write_csv(self.folder / SCORES, SCORE_COLUMNS, map(found.__getitem__, order))
         return results
+
+
+def without_left_out(tests: Tests, had: Mapping[str, Overlap]) -> dict[str, Benchmark]:
+    """Return the tests without the items that are left out."""
+    made = {name: copy(test) for name, test in tests.items()}
+    for name, test in made.items():
+        test.items = [item for item in test.items if had[name].left_out.isdisjoint(item.images)]
+    return made
 
 
 @cache
@@ -144,7 +138,7 @@ def split_piece(model: Model, label: str, path: Path, frozen: bool = False, **ho
     """Return the piece of a model on the split in a file. Raises if the file isn't a split."""
     content, tests = open_split_tests(path)
     had = overlap_by_subset(model.training, path)
-    images = count_images(without_left_out(tests, had).values())
+    images = sum(images_needed(test) for test in without_left_out(tests, had).values())
     kept = {"kept": (FILE, SCORES)} if frozen else {}  # a frozen benchmark has another id than its split
     left = {subset: sorted(its.left_out) for subset, its in had.items() if its.left_out}
     without = {"left_out": left} if left else {}  # with all records the id is that of before records were left out
@@ -170,7 +164,9 @@ def split_labels(names: Sequence[str]) -> dict[str, str]:
 
 def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
     """Return the recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
-    recipes = {name: read_recipe(name) for name in names if not is_split_file(name)}
+    files = [name for name in names if Path(name).suffix in (".h5", ".hdf5")]
+    files += [name for name in names if Path(name).is_file() and not name.endswith(".toml")]
+    recipes = {name: read_recipe(name) for name in names if name not in files}
     if world:
         recipes = {n: recipe if n in FROZEN else replace(recipe, world=world) for n, recipe in recipes.items()}
     for recipe in recipes.values():
@@ -178,18 +174,6 @@ def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
     if missing := next((name for name in names if name not in recipes and not Path(name).is_file()), None):
         raise UserError(f"--splits {missing}: there is no such file; make it with 'menagerie make'")
     return recipes
-
-
-def is_split_file(name: str) -> bool:
-    """Return whether a name is that of a split file, which needn't exist, rather than of a recipe."""
-    return Path(name).suffix in (".h5", ".hdf5") or (Path(name).is_file() and not name.endswith(".toml"))
-
-
-def check_texts_readable(scorer: Scorer, tests: Tests) -> None:
-    """Raise for the first text that a scorer can't read, because of an unknown word or a missing graph."""
-    texts = texts_of_tests(tests)
-    for start in range(0, len(texts), BLOCK):
-        scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
 
 
 def texts_of_tests(tests: Tests) -> list[Caption]:
@@ -205,24 +189,21 @@ def scores(records: Records) -> list[Score]:
             same = (tasks.get(TEXT_SCORE, {}).get("accuracy") or 1.0) < NEAR
             for task, numbers in tasks.items() if piece.covered[subset].records else ():
                 its = known.get((piece.model, piece.label, subset, task), NOTHING)
-                swap = task == "swap"
-                title = f"{piece.label}, {subset}" if swap and subset != "validation" else ""
+                title = f"{piece.label}, {subset}" if task == "swap" and subset != "validation" else ""
                 score = Score(names[piece.model], piece.label, subset, task, its, numbers["tie_rate"])
                 more = {"chance": CHANCES.get(task, 50) / 100, "title": title, "drawn": bool(title)}
-                found.append(score._replace(**more, flag=FLAG * (same and swap)))
+                found.append(score._replace(**more, flag=FLAG * (same and task == "swap")))
     return found
 
 
 def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
     """Yield, for each split, how far other models are above the first, and what their training had of it."""
     names = short_names(records)
-    scored = {
-        label: records.where(split=label) for label in dict.fromkeys(arm.cell.label for arm, _ in records.results)
-    }
-    for (split, its), file in zip(scored.items(), file_names(scored).values(), strict=True):
+    for split, file in file_names(arm.cell.label for arm, _ in records.results).items():
+        its = records.where(split=split)
         if len(its.results) > 1:
             first = its.results[0][0].cell.model
-            says = f"Accuracy on swaps of {split}: percentage points above {names[first]}, on the same records. {SEEN}"
+            says = f"Accuracy on swaps of {split}: percentage points above {names[first]}, on the same records."
             swaps, words = its.where(task="swap"), {"model": names}
             yield Table(f"differences-{file}", swaps, ("model",), against={"model": first}, words=words, says=says)
         tests = [

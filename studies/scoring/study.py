@@ -1,11 +1,13 @@
 """What `evaluate` and `transfer` share: a study that trains nothing, whose arms are pieces of an evaluation."""
 
 from abc import abstractmethod
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
@@ -34,8 +36,7 @@ class ScoringStudy(AnyStudy):
     on: ClassVar[str]
     """The label of what models are scored on."""
     written_by: ClassVar[str]
-    """The module with the columns of results.csv (`COLUMNS`), the numbers (`scores`), the further parts of the page
-    (`parts`). It loads pandas."""
+    """The name of its `writer`."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -57,16 +58,25 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """Return all options, because what decides a piece is part of its id. Older folders have an option `check`."""
-        return frozenset({item.name for item in fields(cls)} | {"check"})
+        """Return all options, because what decides a piece is part of its id."""
+        return frozenset(item.name for item in fields(cls))
 
     @property
     def at_once(self) -> int:
         return self.workers or 1
 
+    @property
+    def writer(self) -> ModuleType:
+        """The module with `COLUMNS` of results.csv, the numbers (`scores`) and further `parts` of the page."""
+        return import_module(f"menagerie.studies.scoring.{self.written_by}")
+
+    @property
+    def pages(self) -> ModuleType:
+        """The module that writes pages; it loads pandas, as the writer does."""
+        return import_module("menagerie.studies.scoring.page")
+
     @cached_property
     def tested(self) -> "Sequence[Model]":
-        """The models that the names stand for. Raises for an unknown name."""
         return self.models_named(*self.models)
 
     def models_named(self, *names: str) -> "Sequence[Model]":
@@ -89,8 +99,7 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for unknown models, and for a device that this machine hasn't, unless Slurm runs the pieces; say if
-        options of judges are unused."""
+        """Raise for unknown models, and for a device that isn't here; say if options of judges are unused."""
         from menagerie.models.library.judged import JudgeSource
 
         judges = [model for model in self.tested if isinstance(model.source, JudgeSource)]
@@ -115,44 +124,45 @@ class ScoringStudy(AnyStudy):
 
     def tables(self, records: "Records") -> None:
         """Write results.csv."""
-        from menagerie.studies.scoring.page import write_results
-
-        write_results(records, import_module(self.written_by).COLUMNS)
-
-    def export(self, records: "Records") -> None:
-        """Write results.tex."""
-        from menagerie.studies.scoring.page import write_latex
-
-        write_latex(records, import_module(self.written_by).scores(records))
+        self.pages.write_results(records, self.writer.COLUMNS)
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        from menagerie.studies.scoring.page import score_page
-
-        writer = import_module(self.written_by)
-        scores = writer.scores(records)
-        return score_page(records, scores, writer.parts(records, scores))
+        scores = self.writer.scores(records)
+        return self.pages.score_page(records, scores, self.writer.parts(records, scores))
 
     def conclude(self, records: "Records") -> None:
         """Print the main numbers and the notes. Raises if nothing could be scored, or if a judge gave no verdict."""
-        from menagerie.studies.scoring.judged import check_verdicts
-        from menagerie.studies.scoring.page import note_rows, print_headlines
-
         left = left_out_pieces(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
-        print_headlines(import_module(self.written_by).scores(records))
-        for model, test, note in note_rows(records.where(lambda arm: not records.left_out(arm))):
+        self.pages.print_headlines(self.writer.scores(records))
+        for model, test, note in self.pages.note_rows(records.where(lambda arm: not records.left_out(arm))):
             print(f"{model} on {test}: {note}")
         check_verdicts(records)
 
 
+def check_verdicts(records: "Records") -> None:
+    """Raise if none of a judge's answers gave a verdict."""
+    from menagerie.models.judges.judge import PROBLEMS
+
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for arm, result in records.results:
+        counts[arm.cell.model].update(result.get("judged") or {})
+    for model, count in counts.items():
+        if 0 < count["items"] == count["undecided"]:
+            why = ", ".join(f"{count[problem]} {problem}" for problem in PROBLEMS if count[problem])
+            raise UserError(
+                f"{model}: none of {count['items']} items has a verdict (answers: {why}), so nothing was measured; "
+                "ask another model, or ask in another way (--judge)"
+            )
+
+
 def forget_left_out(out: Path) -> None:
     """Forget why pieces in a folder were left out, so that they are tried again."""
-    for folder in ("cells", "pieces"):
-        for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
-            file.unlink()
-            if not any(file.parent.iterdir()):
-                file.parent.rmdir()
+    for file in out.glob(f"*/*/{LEFT_OUT}"):
+        file.unlink()
+        if not any(file.parent.iterdir()):
+            file.parent.rmdir()
 
 
 def left_out_pieces(records: "Records") -> dict[str, str]:

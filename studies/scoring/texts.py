@@ -1,11 +1,8 @@
-"""Texts of benchmarks as models read them: with only the words that a model knows, and perhaps cut.
-
-Words that a scorer with a vocabulary of its own doesn't know are refused, or left out.
-"""
+"""Texts of benchmarks as models read them: with only the words that a model knows, and perhaps cut."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
@@ -17,47 +14,36 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.scorer import Scorer
 
 NAMED = 5  # unknown words that a message names
+SHOWN = 60  # characters of a text that pages show
 
 
-class Skipped(NamedTuple):
-    """Counts of words, texts and records that were left out or changed; all 0 for a scorer that reads any word."""
-
-    words: int = 0
-    """Number of different words that were left out."""
-    texts: int = 0
-    """Number of texts that had such words, or were longer than the scorer reads."""
-    records: int = 0
-    """Number of tests that were left out because no word of a text was left."""
+NONE_SKIPPED = {"words": 0, "texts": 0, "records": 0}
+"""Numbers of different words that were left out, of texts that had such words or were longer than the scorer reads, and
+of tests that were left out because no word of a text was left."""
 
 
 def readable_texts(
-    bench: PhotographBenchmark, words: Sequence[str], context: int, skip: bool, model: str
-) -> tuple[PhotographBenchmark, Skipped]:
-    """Return the benchmark with texts that a scorer of these words can read, and counts of what was left out.
-
-    Raises for unknown words unless `skip`, and counts them. Without `words` the scorer reads any text.
-    """
-    if not words:
-        return bench, Skipped()
-    known = set(words)
+    bench: PhotographBenchmark, scorer: Scorer, skip: bool, model: str
+) -> tuple[PhotographBenchmark, dict[str, int]]:
+    """Return the benchmark with texts that a scorer can read, and counts of what was left out. Raises for words that
+    its own vocabulary lacks unless `skip`, and counts them."""
+    if not (known := set(scorer.texts.words)):  # it reads any text
+        return bench, NONE_SKIPPED
     texts = bench.texts
-    unknown = Counter(word for text in texts for word in set(words_in(text.text)) if word not in known)
+    unknown = Counter(word for text in texts for word in {*words_in(text.text)} - known)
     if unknown and not skip:
-        affected = sum(any(word not in known for word in words_in(text.text)) for text in texts)
+        affected = sum(not known.issuperset(words_in(text.text)) for text in texts)
         some = ", ".join(repr(word) for word, _ in unknown.most_common(NAMED))
         raise UserError(
             f"{model} doesn't know {len(unknown)} of the words of {bench.name} ({some}, …), which are in {affected} of "
             f"{len(texts)} texts; --unknown-words skip leaves them out, or choose a model that reads any text"
         )
-    new = {text: shorten_text(text, known, context - 1) for text in texts}
+    new = {text: shorten_text(text, known, scorer.texts.context - 1) for text in texts}
     changed = sum(new[text].text.split() != words_in(text.text) for text in texts)
     made = bench.reword(new)
-    return made, Skipped(len(unknown), changed, number_of_tests(bench) - number_of_tests(made))
-
-
-def number_of_tests(bench: PhotographBenchmark) -> int:
-    """Return the number of tests of a benchmark."""
-    return bench.tests().total() if isinstance(bench, MatrixBenchmark) else len(bench.items)
+    matrix = isinstance(bench, MatrixBenchmark)
+    before, after = (its.tests().total() if matrix else len(its.items) for its in (bench, made))
+    return made, {"words": len(unknown), "texts": changed, "records": before - after}
 
 
 def words_in(text: str) -> list[str]:
@@ -68,27 +54,18 @@ def words_in(text: str) -> list[str]:
 def shorten_text(text: Caption, known: set[str], most: int) -> Caption:
     """Return a text with only its first `most` known words, and its graph with only known words."""
     plain = " ".join([word for word in words_in(text.text) if word in known][:most])
-    return Caption(plain, prune_graph(text.graph, known) or SceneGraph((plain,)))
-
-
-def prune_graph(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
-    """Return a graph of only known words in nodes and predicates; None if no node is left."""
-    nodes = [" ".join(word for word in words_in(node) if word in known) for node in graph.nodes]
+    nodes = [" ".join(word for word in words_in(node) if word in known) for node in text.graph.nodes]
     place = {old: new for new, old in enumerate(k for k, node in enumerate(nodes) if node)}
     edges = tuple(
         Edge(edge.predicate, place[edge.subject], place[edge.object])
-        for edge in graph.edges
-        if {edge.subject, edge.object} <= place.keys() and all(word in known for word in edge.predicate.split())
+        for edge in text.graph.edges
+        if {edge.subject, edge.object} <= place.keys() and known.issuperset(edge.predicate.split())
     )
-    return SceneGraph(tuple(filter(None, nodes)), edges) if place else None
-
-
-SHOWN = 60  # characters of a text that pages show
+    return Caption(plain, SceneGraph(tuple(filter(None, nodes)), edges) if place else SceneGraph((plain,)))
 
 
 def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, Any]:
-    """Return, for a result, the number of texts that are longer than the scorer's context, and the first of them. Empty
-    if the scorer's reader can't tell; a judge reads whole texts."""
+    """Return how many texts are longer than the scorer's context, and the first; empty if its reader can't tell."""
     if isinstance(scorer, Judge):
         return {"texts": 0, "of": len(texts)}
     cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])
@@ -105,9 +82,8 @@ def unread_sentence(result: Mapping[str, Any]) -> str:
         parts.append("its reader doesn't say which texts it cuts")
     elif cut["texts"]:
         first = cut["first"] if len(cut["first"]) <= SHOWN else f"{cut['first'][:SHOWN]}…"
-        parts.append(
-            f"{cut['texts']} of {cut['of']} texts are longer than its {cut['context']} tokens, {first!r} first"
-        )
+        text = f"{cut['texts']} of {cut['of']} texts are longer than its {cut['context']} tokens, {first!r} first"
+        parts.append(text)
     if short := result.get("skipped", {}).get("texts"):
         parts.append(f"{short} texts were shortened to words that it knows, and to as many as it reads")
     return "; ".join(parts)

@@ -87,12 +87,10 @@ class PhotographStudy(ModelOptions, Study):
         from menagerie.generators.sources import registry as sources
         from menagerie.studies.scoring.check import folders_given
 
-        if not self.images:
-            return {}
-        read_by_sources = {folder for name in sources.names() for folder in sources.load_source(name).images}
-        tests = {folder for name in benchmarks.names() for folder in benchmarks.load_benchmark(name).images}
-        given = folders_given(self.images, read_by_sources | tests)
-        if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
+        known = [sources.load_source(name) for name in sources.names()]
+        given = folders_given(self.images, [*known, *map(benchmarks.load_benchmark, benchmarks.names())])
+        read_by_sources = (name for spec in known for name in spec.images)
+        if twice := next((name for name in read_by_sources if len(given.get(name, ())) > 1), None):
             raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
         return {name: tuple(map(Path.resolve, paths)) for name, paths in given.items()}
 
@@ -110,8 +108,7 @@ class PhotographStudy(ModelOptions, Study):
         return iter(dict.fromkeys(every))
 
     def plain_grid(self, images: int = 0) -> Grid:
-        """Return a grid with a single place, with the study's rendered scenes, towers and recipes; for a number of
-        photographs with as many steps as the study's epochs take."""
+        """Return a grid with a single place; for a number of photographs with as many steps as the epochs take."""
         shared = {item.name for item in fields(self)} & {item.name for item in fields(Grid)} - {"base"}
         plain = Grid(**{name: getattr(self, name) for name in shared})
         plain = plain.with_recipe(replace(self.base or BindingRecipe(), world=self.world))

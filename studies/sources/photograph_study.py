@@ -1,12 +1,8 @@
-"""What a study on photographs does before anything is trained: it checks its options, reads the photographs once, in
-the command itself, and makes its cells.
-
-A rehearsal needs no file from elsewhere: it renders scenes and writes them as files of COCO, for the same readers.
-"""
+"""What a study on photographs does before anything is trained: checks, reading, and its cells. It loads torch."""
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
@@ -39,10 +35,10 @@ from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
 from menagerie.models.towers import paired
-from menagerie.models.towers.config import READ_AS, SMALL_TOWERS, TowerConfig, file_and_tag
+from menagerie.models.towers.config import READ_AS, SMALL_TOWERS, file_and_tag
 from menagerie.models.towers.preparation import towers_to_record
 from menagerie.studies.frame.arm import Arm, KnownResults
-from menagerie.studies.frame.cells import cell_of, model_options, recipe_line, towers
+from menagerie.studies.frame.cells import cell_of, model_options, towers
 from menagerie.studies.frame.checks import check_overrides
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
@@ -50,7 +46,7 @@ from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.scoring.benchmark_piece import PIECES, Subject, benchmark_piece, subjects_of
-from menagerie.studies.scoring.check import benchmark_states, print_state, read_benchmarks
+from menagerie.studies.scoring.check import print_benchmark_states, print_state, read_benchmarks
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.study import forget_left_out
 from menagerie.studies.sources.photograph_options import NONE, PhotographStudy, TrainedOn
@@ -108,32 +104,29 @@ def check_pretrained(architecture: str, pretrained: str) -> None:
     import open_clip
     import timm
 
-    text, end = pretrained, ""
+    text, end, lacking = pretrained, "", []
     if architecture in paired.TEXTS_OF:
         text, image = paired.weights_of(pretrained)
         tower, end = f"{paired.image_model(architecture)}.{image}", f"{paired.SEPARATOR}{image}"
         architecture = paired.TEXTS_OF[architecture]
         if not Path(image).is_file():
             where = f"huggingface.co/timm/{tower} (model.safetensors)"
-            fetch_weights(partial(timm.create_model, tower, pretrained=True), tower, where, "TEXT+FILE")
+            lacking.append((partial(timm.create_model, tower, pretrained=True), tower, where, "TEXT+FILE"))
     if not Path(file_and_tag(text)[0]).is_file():
         known = open_clip.get_pretrained_cfg(architecture, text)
         hub = known.get("hf_hub", "").rstrip("/")
         where = f"huggingface.co/{hub} (open_clip_model.safetensors)" if hub else known.get("url", "its authors")
         get = partial(open_clip.download_pretrained, known)
-        fetch_weights(get, f"{text!r} of {architecture}", where, f"FILE{READ_AS}{text}{end}")
-
-
-def fetch_weights(get: Callable[[], object], what: str, where: str, how: str) -> None:
-    """Fetch weights with `get`. Raises if that fails, and says what to get."""
-    try:
-        with silence_loggers():
-            get()
-    except Exception as error:  # no network, no such file: each library raises its own
-        raise UserError(
-            f"the weights {what} aren't here and can't be fetched ({type(error).__name__}); get them from {where}, and "
-            f"give the file as --pretrained {how}"
-        ) from error
+        lacking.append((get, f"{text!r} of {architecture}", where, f"FILE{READ_AS}{text}{end}"))
+    for get, what, where, how in lacking:
+        try:
+            with silence_loggers():
+                get()
+        except Exception as error:  # no network, no such file: each library raises its own
+            raise UserError(
+                f"the weights {what} aren't here and can't be fetched ({type(error).__name__}); get them from {where}, "
+                f"and give the file as --pretrained {how}"
+            ) from error
 
 
 def report_states(study: PhotographStudy) -> int:
@@ -143,8 +136,7 @@ def report_states(study: PhotographStudy) -> int:
         spec = sources.load_source(name)
         caption = study.caption if study.caption in spec.recipes else ""
         there.append(print_state(f"source {name}", sources.state(spec, replace(place, caption=caption))))
-    for bench in benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place):
-        there.append(print_state(f"benchmark {bench.name}", bench, f", {bench.records} records"))
+    there += print_benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place, "benchmark ")
     return int(not all(there))
 
 
@@ -187,30 +179,23 @@ def write_coco_files(recipe: SplitRecipe, out: Path, store: Path, resolution: in
     images = SplitFolder(store, load_world(recipe.world), resolution)
     split = read_split(make_splits(images, [others], workers)[others])
     pictures, folder, first = SplitPictures(split), out / "rendered" / "coco", 1
-    for subset in (name for name in PARTS if name in split.subsets):
-        part, captions = PARTS[subset], split.subsets[subset].captions
+    for subset, part in ((subset, part) for subset, part in PARTS.items() if subset in split.subsets):
+        captions = dict(enumerate(split.subsets[subset].captions, first))  # no two photographs of COCO share a number
+        first += len(captions)
         annotations = folder / "annotations" / f"captions_{part}.json"
-        numbers = range(first, first + len(captions))  # no two photographs of COCO share a number
-        first = numbers.stop
         if annotations.exists():  # it is written last
             continue
-        for index, number in enumerate(numbers):
+        for index, number in enumerate(captions):
             with whole_file(folder / part / f"{number:012d}.jpg") as temporary:
                 Image.fromarray(pictures.images(subset, [index])[0]).save(temporary, "JPEG", quality=QUALITY)
-        content = {
-            "images": [{"id": number, "file_name": f"{number:012d}.jpg"} for number in numbers],
-            "annotations": [
-                {"id": number, "image_id": number, "caption": caption}
-                for number, caption in zip(numbers, captions, strict=True)
-            ],
-        }
-        write_text(annotations, json.dumps(content))
+        shown = [{"id": number, "file_name": f"{number:012d}.jpg"} for number in captions]
+        said = [{"id": number, "image_id": number, "caption": caption} for number, caption in captions.items()]
+        write_text(annotations, json.dumps({"images": shown, "annotations": said}))
     return out / "rendered"
 
 
 def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealData]:
-    """Describe the photographs that cells train on, by sources and parser, and print their numbers. Photographs that
-    tests show are left out: those of COCO's validation set and of all benchmarks on disk."""
+    """Describe the photographs that cells train on, without those of tests, by sources and parser; print numbers."""
     place, found = Place(study.data_root.resolve(), study.resolution, folders=study.folders, caption=study.caption), {}
     place = replace(place, kept_out=images_of_tests(place, allow_unknown=study.allow_unknown))
     for together, parser in dict.fromkeys((its.sources, its.parser) for _, its in study.training_places()):
@@ -228,8 +213,7 @@ def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealDa
 
 
 def parse_captions(opening: PhotographOptions, allow_unanswered: bool) -> frozenset[str]:
-    """Parse all captions of some sources with a progress bar, and keep the graphs. Returns the captions without an
-    answer; raises for such captions unless they are allowed."""
+    """Parse all captions of some sources, and keep the graphs. Returns captions without an answer, if allowed."""
     parser = open_parser(opening.parser, opening.parses, allow_unanswered)
     texts: dict[str, None] = {}
 
@@ -248,8 +232,7 @@ def parse_captions(opening: PhotographOptions, allow_unanswered: bool) -> frozen
 
 
 def checkpoint_of(grid: Grid, name: str, model: str, seed: int) -> Path:
-    """Return the checkpoint of a model, and of this seed if there are several, that `--from` names. Raises unless
-    exactly one fits, and has the towers and the options of the study."""
+    """Return the checkpoint of a model and seed that `--from` names. Raises unless exactly one fits."""
     folders = find_checkpoints(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
@@ -275,8 +258,9 @@ def arms_of(study: PhotographStudy, photos: Photos) -> list[Arm]:
 def arm_of(study: PhotographStudy, there: RealData, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
     """Return a run. `scenes` is a run on the rendered scenes that are mixed in; None if none are."""
     grid = study.plain_grid(there.numbers.images)
-    data = replace(there, mix=place.mix, synthetic=scenes.cell.data if scenes else None)
-    data = replace(data, closed=has_closed_vocabulary(towers(grid, model)))
+    config = towers(grid, model)
+    closed = config.tokenizer in ("", "closed") and config.architecture in SMALL_TOWERS  # only these can have one
+    data = replace(there, mix=place.mix, synthetic=scenes.cell.data if scenes else None, closed=closed)
     cell = cell_of(grid, model, data, seed)
     if place.start != NONE:
         folder = checkpoint_of(grid, place.start, model, seed)
@@ -285,20 +269,6 @@ def arm_of(study: PhotographStudy, there: RealData, scenes: Arm | None, model: s
         as_read = replace(towers_to_record(cell.towers, elsewhere=True), load=False)
         cell = replace(cell, start=Start(weights, folder.resolve(), place.start, seen), base=None, towers=as_read)
     return Arm(cell, cell.axes, scenes.file if scenes else there.opening.base.root)
-
-
-def has_closed_vocabulary(config: TowerConfig) -> bool:
-    """Return whether towers have a closed vocabulary, which only small towers can have."""
-    return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
-
-
-def recipe_lines(study: PhotographStudy, photos: Photos) -> dict[str, str]:
-    """Describe the recipe of each model on each set of sources, whose numbers of photographs decide the steps."""
-    images = {sources: there.numbers.images for (sources, _), there in photos.items()}
-    return {
-        f"recipe of {model} on {sources}": recipe_line(study.plain_grid(count), model)
-        for model, (sources, count) in product(study.models, images.items())
-    }
 
 
 def benchmark_arms(study: PhotographStudy, subjects: Sequence[Subject], arm: Arm, known: KnownResults) -> Iterator[Arm]:

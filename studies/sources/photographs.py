@@ -1,13 +1,9 @@
-"""Photographs with captions as the data of training runs: how they are read, which are held out, and their numbers.
-
-The test on held-out photographs asks which of five captions belongs to an image. It runs during training; nothing is
-selected by it.
-"""
+"""Photographs with captions as the data of training runs: how they are read, which are held out, and their numbers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +19,6 @@ from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import plain_text
-from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.image_files import ImageFiles
@@ -41,7 +36,7 @@ TOGETHER = "+"  # between the names of sources that are trained on together
 
 
 def split_sources(together: str) -> tuple[str, ...]:
-    """Split names such as "coco+visual_genome" into the names of the sources."""
+    """Return the names of the sources in a text such as "coco+visual_genome"."""
     return tuple(name.replace("_", " ") for name in together.split(TOGETHER))
 
 
@@ -109,11 +104,7 @@ GROUP = "caption"
 
 
 def hold_out(names: Iterable[str]) -> frozenset[str]:
-    """Choose the names of photographs that aren't trained on: those with the smallest hashes, whatever else is in the
-    data.
-
-    A photograph that two sources share has one name, and is held out of both.
-    """
+    """Choose the names of photographs that aren't trained on: those with the smallest hashes."""
     ranked = sorted(set(names), key=lambda name: (seed_of(0, "held out", name), name))
     count = max(round(SHARE * len(ranked)), min(LEAST, len(ranked) // 5))
     return frozenset(ranked[:count])
@@ -129,28 +120,24 @@ class HeldOut(Benchmark):
         self.whole = Mixture(opened.sources, [1.0, *[0.0] * (len(opened.sources) - 1)])
         # Of several sources with a photograph, the first has it.
         first = {name: place for place, name in reversed([*enumerate(opened.names)]) if name in chosen}
-        self.places = dict(sorted(first.items()))
-        seeds = [seed_of(0, "held-out caption", name) for name in self.places]
-        known = dict(zip(self.places, self.whole.captions([*self.places.values()], seeds), strict=True))
-        self.order = list(known)
-        self.items = [item for name in known if (item := self._item(name, known))]
+        self.names = sorted(first)
+        self.places = [first[name] for name in self.names]
+        self.captions = self.whole.captions(self.places, [seed_of(0, "held-out caption", name) for name in self.names])
+        self.items = [item for number in range(len(first)) if (item := self._item(number))]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """Return the photographs with these numbers, as their sources read them."""
-        return self.whole.images([self.places[self.order[number]] for number in numbers])
+        return self.whole.images([self.places[number] for number in numbers])
 
-    def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
+    def _item(self, number: int) -> Item | None:
         """Make the item that asks for a photograph's caption among others; None if no other caption differs from it."""
-        others: list[Caption] = []
-        said = {plain_text(known[name].text)}
-        for k in generator(0, "other captions", name).permutation(len(known)).tolist():
-            text = known[self.order[k]]
-            if plain_text(text.text) not in said:
-                others.append(text)
-                said.add(plain_text(text.text))
-            if len(others) == OTHERS:
+        name, own = self.names[number], self.captions[number]
+        said = {plain_text(own.text): own}
+        for k in generator(0, "other captions", name).permutation(len(self.names)).tolist():
+            said.setdefault(plain_text(self.captions[k].text), self.captions[k])
+            if len(said) > OTHERS:
                 break
-        return Item(name, GROUP, (self.order.index(name),), (known[name], *others), name) if others else None
+        return Item(name, GROUP, (number,), tuple(said.values()), name) if len(said) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -170,11 +157,8 @@ class CaptionCounts:
 
 def count_opened(opened: OpenedPhotographs, unanswered: int = 0) -> CaptionCounts:
     """Count opened photographs and their captions, `unanswered` of which are one node for want of an answer."""
-    left_out: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    for source in opened.sources:
-        left_out.update(source.left_out)
-        refused.update(source.refused_texts)
+    left_out = sum((Counter(source.left_out) for source in opened.sources), Counter())
+    refused = sum((Counter(source.refused_texts) for source in opened.sources), Counter())
     kept = sum(len(numbers) for _, numbers in opened.training_parts())
     captions = sum(source.counts()["captions"] for source in opened.sources)
     parsed = opened.parser.counts() if opened.parser else None
@@ -218,42 +202,35 @@ class RealData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The photographs, the split that is mixed in, and its share."""
         photographs = {"photographs": self.photographs, "version": VERSION}
         return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """The split that is mixed in, unless it is a file of the user's."""
         return (self.synthetic,) if isinstance(self.synthetic, SplitData) else ()
 
     def counts(self) -> dict[str, Any]:
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}
 
     def open(self, file: Path) -> Material:
-        """Open the photographs, and the split's training subset from `file`; raises if the photographs have changed."""
+        """Open the photographs, and the split's training subset from `file`; the held-out photographs are the only
+        test. Raises if the photographs have changed, or if nothing of a source is left."""
         opened = open_photographs(self.opening)
         if opened.identity != self.photographs:
             raise UserError(
                 f"the photographs of {self.sources} in {self.opening.base.root} have changed since this run was "
                 "started; start the command again: it trains again what has changed"
             )
+        texts = {text for source in opened.sources for text in source.texts()}
+        if self.closed:
+            texts = {plain for text in texts if (plain := plain_text(text))}
+        parts = opened.training_parts()
+        if empty := [source for source, places in parts if not places]:
+            raise UserError(f"{empty[0].name} has too few photographs: all {len(empty[0])} would be held out; get more")
         inner = self.synthetic.open(file) if self.synthetic else None
-        return assemble_material(opened, inner, self.mix, self.closed)
-
-
-def assemble_material(opened: OpenedPhotographs, inner: Material | None, mix: float, closed: bool) -> Material:
-    """Assemble the training data, with the held-out photographs as the only test. Raises if nothing of a source is
-    left."""
-    texts = {text for source in opened.sources for text in source.texts()}
-    if closed:
-        texts = {plain for text in texts if (plain := plain_text(text))}
-    parts = opened.training_parts()
-    if empty := [source for source, places in parts if not places]:
-        raise UserError(f"{empty[0].name} has too few photographs: all {len(empty[0])} would be held out; get more")
-    train = mix_sources([CaptionedSubset(*part) for part in parts], inner.train if inner else None, mix)
-    every = sorted(texts.union(inner.texts if inner else ()))
-    return Material(train, {"validation": HeldOut(opened)}, every, inner.content if inner else str, may_be_cut=True)
+        train = mix_sources([CaptionedSubset(*part) for part in parts], inner.train if inner else None, self.mix)
+        every = sorted(texts.union(inner.texts if inner else ()))
+        return Material(train, {"validation": HeldOut(opened)}, every, inner.content if inner else str, may_be_cut=True)
 
 
 def mix_sources(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
@@ -271,37 +248,29 @@ Files = list[tuple[ImageFiles, list[int]]]
 """Readers of image files, each with the numbers of its images."""
 
 
+@cache
 def training_had(training: Training, bench: PhotographBenchmark) -> str:
     """Say how many texts and image files of a benchmark a training had, and what isn't known about it."""
-    texts, files, gaps = set(), [], list(training.unknown)
-    for part in training.parts:
-        texts |= read_part(part).texts
+    texts, files, gaps = {text for part in training.parts for text in read_part(part).texts}, [], [*training.unknown]
     for cell in training.photographs:
         try:
             more, its = photographs_in(cell)
         except (UserError, KeyError) as error:
             gaps.append(f"its photographs ({error})")
         else:
-            texts |= more
-            files += its
-    unknown = [f"unknown: {'; '.join(gaps)}"] if gaps else []
-    if gaps and not (texts or files):
-        return unknown[0]
+            texts, files = texts | more, files + its
     tested, shown = {text.text for text in bench.texts}, len(set(bench.files.names))
-    counts = (
-        f"{len(tested & texts)} of {len(tested)} texts, {count_shared_files(files, bench.files)} of {shown} image files"
-    )
-    return "; ".join([counts, *unknown])
+    shared = count_shared_files(files, bench.files)
+    counts = f"{len(tested & texts)} of {len(tested)} texts, {shared} of {shown} image files"
+    return "; ".join([counts] * bool(texts or files or not gaps) + [f"unknown: {'; '.join(gaps)}"] * bool(gaps))
 
 
 def count_shared_files(trained: Files, tested: ImageFiles) -> int:
     """Count the tested files with the same bytes as a trained file. Only files of the same size are read."""
-    sizes = {files.bytes_of(index) for files, indices in trained for index in indices}
-    alike = [index for index in range(len(tested)) if tested.bytes_of(index) in sizes]
-    of_both = {tested.bytes_of(index) for index in alike}
-    known = {
-        files.digest_of(index) for files, indices in trained for index in indices if files.bytes_of(index) in of_both
-    }
+    every = [(files, index) for files, indices in trained for index in indices]
+    sizes = {files.bytes_of(index) for files, index in every} & set(map(tested.bytes_of, range(len(tested))))
+    known = {files.digest_of(index) for files, index in every if files.bytes_of(index) in sizes}
+    alike = (index for index in range(len(tested)) if tested.bytes_of(index) in sizes)
     return len({tested.names[index] for index in alike if tested.digest_of(index) in known})
 
 

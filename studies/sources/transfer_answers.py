@@ -15,8 +15,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
 from menagerie.studies.report.figures import model_label
-from menagerie.studies.sources.transfer_options import WORTH, ZERO_SHOT, ComparedRuns, Side
-from menagerie.studies.sources.transfer_plan import TransferPlan, TransferRun
+from menagerie.studies.sources.transfer_plan import WORTH, ZERO_SHOT, ComparedRuns, Side, TransferPlan, TransferRun
 
 RECOGNITION, SWAPS, KNOWN = MEASURES = ("recognition", "swaps", "swaps where recognised")
 NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "animals": [], "value": []})
@@ -86,16 +85,15 @@ class Answers(NamedTuple):
         if not all(len(part) for its, pair in found for part in pair[its.first is None :]):
             return []
         # There may be fewer images than asked for.
-        return [(its._replace(setting=self.images_of(its)) if its.first else its, pair) for its, pair in found]
-
-    def images_of(self, its: ComparedRuns) -> int:
-        return int(self.records.result(self.done[its.second[0]])["train_images"])
+        images = [int(self.records.result(self.done[its.second[0]])["train_images"]) for its, _ in found]
+        both = zip(images, found, strict=True)
+        return [(its._replace(setting=n if its.first else its.setting), pair) for n, (its, pair) in both]
 
     def rows(self, question: str) -> list[SidesCompared]:
         """Return the comparisons of a question that have records on a side."""
         rows = [
             SidesCompared(
-                model, *its[:2], measure, *compare_groups(*(measured_records(points, measure) for points in pair))
+                model, *its[:2], measure, *compare_groups(*(measured_records(side, measure) for side in pair))
             )
             for model in self.study.models
             for its, pair in self.pairs(question, model)
@@ -104,8 +102,7 @@ class Answers(NamedTuple):
         return [row for row in rows if row.first.n or row.second.n]
 
     def worth(self, targets: Sequence[float]) -> Iterator[list[str]]:
-        """Yield a row for each model, measure and target: the fewest images that reach it in both ways, and their
-        ratio."""
+        """Yield a row for each model, measure and target: the fewest images that reach it both ways, and the ratio."""
         for model in self.study.models:
             pairs = {int(its.setting): pair for its, pair in self.pairs(WORTH, model)}
             for measure in MEASURES[:2] if pairs else ():
@@ -122,8 +119,7 @@ def trained_pairs(recipe: BindingRecipe) -> frozenset[str]:
 
 
 def worth_cells(found: dict[int, Pair], target: float) -> list[str]:
-    """Say with how many images a target is reached from scratch and after synthetic training, and how many times more
-    it takes from scratch, with the interval."""
+    """Say with how many images a target is reached from scratch and after synthetic training, and their ratio."""
     scratch = {images: pair[0] for images, pair in found.items() if images}
     # A model that needs no photograph counts as needing one image: a ratio to 0 isn't a number.
     tuned = {images or 1: pair[1] for images, pair in found.items()}
@@ -135,8 +131,7 @@ def worth_cells(found: dict[int, Pair], target: float) -> list[str]:
 
 
 def side_chart(rows: Sequence[SidesCompared], setting: str, sides: Sequence[str]) -> alt.TopLevelMixin:
-    """Draw both sides of comparisons with their intervals: a column for each measure, a line of panels for each model
-    and test."""
+    """Draw both sides with their intervals: a column for each measure, a line of panels for each model and test."""
     frame = pd.DataFrame(
         [
             {"model": f"{model_label(row.model)}, {row.tested}", "setting": str(row.setting), "measure": row.measure}
@@ -146,12 +141,12 @@ def side_chart(rows: Sequence[SidesCompared], setting: str, sides: Sequence[str]
             if its.n
         ]
     )
-    y = alt.Y("accuracy:Q", title="accuracy (%)", scale=alt.Scale(domain=(0, 100)))
     marks = alt.Chart().encode(
         alt.X("setting:N", sort=None, title=setting),
         xOffset=alt.XOffset("side:N", sort=sides),
         color=alt.Color("side:N", sort=sides, title=None),
     )
+    y = alt.Y("accuracy:Q", title="accuracy (%)", scale=alt.Scale(domain=(0, 100)))
     chance = alt.Chart().mark_rule(strokeDash=[2, 3], color="gray").encode(y=alt.datum(50))
     bars = marks.mark_rule().encode(alt.Y("low:Q", title="accuracy (%)"), alt.Y2("high:Q"))
     layers = alt.layer(chance, bars, marks.mark_point(filled=True).encode(y), data=frame)

@@ -12,9 +12,9 @@ from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import read
 from menagerie.studies.evaluate import Evaluate
-from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.arm import Arm, as_column, label_text
 from menagerie.studies.frame.records import Records
-from menagerie.studies.scoring.models import Model, axis_text, parse_models, short_labels
+from menagerie.studies.scoring.models import Model, parse_models, short_labels
 from menagerie.studies.scoring.splits import split_piece
 from tests.command import GRID, QUICK, ROOT, read_rows, run_here
 from tests.forked import kill_when
@@ -112,7 +112,7 @@ def test_short_labels_are_unique():
     assert list(short_labels([first, second, lone]).values()) == ["clip, seed 0", "clip, seed 1", "ViT-B-16/openai"]
     other = cell("runs/b", "clip, seed 0")
     assert list(short_labels([first, other]).values()) == [first.label, other.label]
-    assert (axis_text("pairs", 0.2), axis_text("seed", 1), axis_text("factors", ["a", "b"])) == ("20%", "1", "a b")
+    assert [label_text("pairs", 0.2), label_text("factors", as_column(["a", "b"]))] == ["20%", "a+b"]
 
 
 def test_cells_of_the_same_place_have_their_ids_in_their_labels(folder, tmp_path):
@@ -220,7 +220,7 @@ def test_an_evaluation_that_is_killed_and_resumed_elsewhere_has_the_same_tables(
     done = run_here(own, folder, page=False)
     assert done.returncode == 0, done.stderr
     assert "1 pieces, 0 of them finished before" in done.stdout
-    done = run_here(command, folder, page=False)
+    done = run_here(command, folder, figures=False)
     assert done.returncode == 1, done.stderr
     assert f"8 pieces, {len(kept) + 1} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())

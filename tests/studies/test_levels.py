@@ -15,7 +15,7 @@ from menagerie.generators.sources.place import Place
 from menagerie.studies.analysis.jackknife import PARTS, jackknife_intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import headline_numbers, result_cluster
-from menagerie.studies.scoring.scores import binomial, seed_mean
+from menagerie.studies.scoring.page import binomial, seed_mean
 from tests.helpers.benchmark_files import IMAGES, MAKERS, write_json
 
 RATES = {"few": 0.9, "many": 0.6}  # of the two tasks, and their sizes

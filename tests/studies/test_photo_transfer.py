@@ -24,10 +24,10 @@ from menagerie.studies.frame.records import Records, read
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.sources import transfer_answers as answers
-from menagerie.studies.sources.cut_outs import SYNTHETIC, AnimalPhotographs, cutouts_in
-from menagerie.studies.sources.photograph_tests import BareTests
+from menagerie.studies.sources import transfer_data
 from menagerie.studies.sources.transfer_answers import KNOWN, RECOGNITION, SWAPS
-from menagerie.studies.sources.transfer_options import (
+from menagerie.studies.sources.transfer_data import SYNTHETIC, AnimalPhotographs
+from menagerie.studies.sources.transfer_plan import (
     HELD_OUT,
     OTHERS,
     OWN,
@@ -36,7 +36,6 @@ from menagerie.studies.sources.transfer_options import (
     Prepared,
     TransferRun,
 )
-from menagerie.studies.sources.transfer_plan import held_out_file, training_files
 from tests.command import ROOT, read_rows, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
@@ -88,7 +87,7 @@ def test_each_question_has_its_runs_once():
     assert [its.factor for its in runs_of(chosen, "factors")] == ["", "views"], "there are no --backgrounds"
     assert not runs_of(replace(study, factors=("backgrounds",)), "factors")
     assert not runs_of(with_photographs(config, 1, 0), "worth")
-    every = replace(study, seeds=2).every_run
+    every = replace(study, seeds=2).runs_of(*study.parts)
     assert max(Counter(every).values()) == 1
     assert {its.start for its in every if its.tuned} <= set(every)
 
@@ -108,11 +107,11 @@ def test_runs_after_synthetic_training_have_fewer_steps_and_lower_rates():
 @pytest.mark.parametrize(("count", "seed"), list(product((1, 2, 3, 7), range(4))))
 def test_a_held_out_photograph_is_never_trained_on(count, seed):
     files = [Path(f"{k}.png") for k in range(count)]
-    (tested,) = held_out_file(files, seed)
-    assert {tested, *training_files(files, seed, count)} == set(files)
-    assert tested not in training_files(files, seed, count)
-    assert set(training_files(files, seed, 1)) <= set(training_files(files, seed, 2))
-    assert {held_out_file(files, its)[0] for its in range(count)} == set(files)
+    (tested,) = transfer_data.held_out_file(files, seed)
+    assert {tested, *transfer_data.training_files(files, seed, count)} == set(files)
+    assert tested not in transfer_data.training_files(files, seed, count)
+    assert set(transfer_data.training_files(files, seed, 1)) <= set(transfer_data.training_files(files, seed, 2))
+    assert {transfer_data.held_out_file(files, its)[0] for its in range(count)} == set(files)
 
 
 def test_training_worlds_and_test_worlds_share_no_photograph(photos, tmp_path):
@@ -122,12 +121,12 @@ def test_training_worlds_and_test_worlds_share_no_photograph(photos, tmp_path):
     assert set(photographs.tested) == set(photographs.several) == set(TESTED)
     assert set(photographs.others) == {"camel", "lion", "pig", "zebra"}
     for seed in range(2):
-        test = cutouts_in(files[f"{HELD_OUT}-{seed}"])
+        test = transfer_data.cutouts_in(files[f"{HELD_OUT}-{seed}"])
         numbers = {f"own-{n}-{seed}": 4 * n for n in (1, 2)} | {f"others-4-{seed}": 4}
-        worlds = {name: cutouts_in(files[name]) for name in numbers}
+        worlds = {name: transfer_data.cutouts_in(files[name]) for name in numbers}
         assert {name: len(its) for name, its in worlds.items()} == numbers
         assert not test.keys() & set().union(*worlds.values())
-        assert not cutouts_in(files[PHOTOGRAPHS]).keys() & worlds[f"others-4-{seed}"].keys()
+        assert not transfer_data.cutouts_in(files[PHOTOGRAPHS]).keys() & worlds[f"others-4-{seed}"].keys()
     sources = {path.read_bytes() for path in photos.glob("cutouts/*")}
     assert {path.read_bytes() for path in (tmp_path / "worlds/cutouts").iterdir()} == sources
     assert load_world(str(files[SYNTHETIC])).animals == TESTED
@@ -153,7 +152,7 @@ def test_captions_of_photographs_in_their_own_colours_mention_no_texture(photos,
     recipe = SpatialRecipe(world=str(photos / "photos-natural.toml"), **counts)
     split = make_splits(SplitFolder(tmp_path / "store", world, 32), [recipe], 1)[recipe]
     data = SplitDataset(split, "left_right_unseen_pairs")
-    bare, full = BareTests(data), SplitTests(data)
+    bare = transfer_data.without_textures(full := SplitTests(data))
     assert bare.tasks == ["swap", "replace animal", "replace relation", "four-way"]
     texts = [caption for item in bare.items for caption in item.texts]
     assert not any("natural" in text for caption in texts for text in (caption.text, *caption.graph.nodes))
@@ -211,7 +210,7 @@ def test_worth_is_a_ratio_of_images_or_a_bound(scratch, tuned, synthetic, images
 def test_runs_are_planned_once_the_runs_they_start_from_have_ended(photos, tmp_path):
     study = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"), store=tmp_path / "store")
     study = study.with_worlds(tmp_path)
-    every = study.every_run
+    every = study.runs_of(*study.parts)
     first = study.runs(Records((), tmp_path))
     assert list(first) == [run for run in every if not run.tuned]
     arms = all_arms(study)

@@ -174,7 +174,7 @@ def check_what_training_had(folder, elsewhere, out):
     for root in (folder, elsewhere):
         model, place = f"{out}/cells/{next(iter(results))}", root / "data"
         study = Transfer(models=(model,), data_root=place, benchmarks=("sugarcrepe",))
-        found += study.had.values()
+        found += [piece.had for piece in study.pieces()]
     assert found == ["0 of 14 texts, 0 of 2 image files", "1 of 15 texts, 1 of 2 image files"]
 
 

@@ -25,7 +25,7 @@ def outcome(out):
         "weights": [(out / "cells" / cell["id"] / "checkpoint/model.safetensors").read_bytes() for cell in cells],
         "losses": [[(row["step"], row["loss"]) for row in log] for log in logs],
         "scores": scores,
-        "tables": [(out / name).read_bytes() for name in ("results.csv", "results.tex")],
+        "table": (out / "results.csv").read_bytes(),
     }
 
 
