@@ -30,7 +30,7 @@ from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.arm import Arm, InventedResults, KnownResults
 from menagerie.studies.frame.cells import cell_of, recipe_line
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
 from menagerie.studies.runs.cell import Cell
@@ -94,10 +94,8 @@ class AnyStudy(AnyOptions, ABC):
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Prepare in the folder `out` what the plan needs; returns the study with it.
-
-        Options and plan were checked before. What was prepared isn't a setting: `as_recorded` leaves it out.
-        """
+        """Prepare in the folder `out` what the plan needs; returns the study with it, which `as_recorded` leaves
+        out."""
         return self
 
     def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
@@ -146,8 +144,7 @@ class SplitStudy(SplitOptions, Study):
         """Return the run of a model at a place.
 
         Each name of `place` is a field of the split, of the training recipe, of the model's options, of the source of
-        its graphs, or one of `TOWERS`. Its value overrides what tuning chose. Raises `UserError` for a name that none
-        of these has, or more than one.
+        its graphs, or one of `TOWERS`; of exactly one of these. Its value overrides what tuning chose.
         """
         split, rest = self.divide_place(model, place)
         recipe = self.split_of(seed, **split)
@@ -167,32 +164,18 @@ class SplitStudy(SplitOptions, Study):
         """Split the values of a place into fields of the split's recipe and all others. Raises `UserError` for a name
         that is no field of anything, or a field of several."""
         split = {item.name for item in fields(self.recipe_given)}
-        owners = [{item.name for item in fields(kind)} for kind in (Recipe, spec_of(model).config, GraphSource)]
+        kinds = (Recipe, spec_of(model).config, GraphSource)
+        owners = [split, TOWERS, *({item.name for item in fields(kind)} for kind in kinds)]
         for name in place:
-            found = sum(name in names for names in (split, *owners, TOWERS))
-            if not found:
-                self.check_kind(name)
-                what = f"field of the split, of training, of {model} or of its towers"
-                choose(what, name, sorted({*split, *TOWERS}.union(*owners)))
-            if found > 1:
+            what = f"field of the split (its kind is {self.kind}), of training, of {model} or of its towers"
+            choose(what, name, sorted(set().union(*owners)))
+            if sum(name in names for names in owners) > 1:
                 raise UserError(f"{name} is a field of several: the split, training, {model}; vary another field")
         rest = {name: value for name, value in place.items() if name not in split}
         return {name: place[name] for name in place if name in split}, rest
 
-    def check_kind(self, name: str) -> None:
-        """Raise if splits of another kind than the study's have a field of this name."""
-        from menagerie.generators.splits.recipe_file import KINDS
-
-        for kind, recipe in KINDS.items():
-            if name in {item.name for item in fields(recipe)}:
-                raise UserError(
-                    f"{name} is a field of {kind} splits, but this study has {self.kind} splits; write plain_recipe "
-                    f"= {recipe.__name__}() in its class (docs/extending.md), or leave {name} out"
-                )
-
     def make_arm(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
-        """Make the training run of a model, with the values of `place` in its recipe, its options, its graphs and its
-        towers."""
+        """Make the training run of a model, with the values of `place` in its recipe, options, graphs and towers."""
         spec = spec_of(model)
         training, options, graphs = (fields_among(kind, place) for kind in (Recipe, spec.config, GraphSource))
         towers = {name: place[name] for name in TOWERS if name in place}
@@ -208,10 +191,7 @@ class SplitStudy(SplitOptions, Study):
 
     def with_recipe(self, recipe: SplitRecipe) -> "SplitStudy":
         """Return the study with a user's recipe in place of its own, and with the recipe's values for options of the
-        same names.
-
-        A field that the study varies gets the recipe's one value.
-        """
+        same names; a field that the study varies gets one value."""
         names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
         values = {name: getattr(recipe, name) for name in names - self.searched}
         values |= {name: (values[name],) for name in values.keys() & self.growing()}
@@ -262,9 +242,7 @@ def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
     """
     for name, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise UserError(
-                f"{name} of a grid takes several values, got {values!r}; write {name}=({values!r},) for one"
-            )
+            raise UserError(f"{name} of a grid takes several values, got {values!r}; for one write ({values!r},)")
     places = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     for seed in range(study.seeds):
         for where in study.files if study.split else places:
@@ -277,3 +255,13 @@ def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
 def takes_negatives(cell: Cell) -> bool:
     """Whether a cell's model can take the false captions of its recipe; True if the recipe has none."""
     return spec_of(cell.model).takes_negatives or not cell.recipe.text_negatives
+
+
+def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
+    """Return all arms that a study trains in the longest case, each once."""
+    known = InventedResults()
+    while True:
+        arms = {arm.id: arm for arm in study.plan(known)}
+        if arms.keys() <= known.ended:
+            return tuple(arms.values())
+        known.ended |= arms.keys()

@@ -13,8 +13,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.frame.search import Search, TrialResult
-from menagerie.studies.frame.storage import open_once
+from menagerie.studies.frame.search import Search, TrialResult, open_once
 from tests import searching
 from tests.searching import SEEDS, TRIALS, Runs, cheap
 from tests.studies.postgres import SERVER, server
