@@ -16,12 +16,7 @@ from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import (
-    FROZEN,
-    describe_recipe,
-    read_recipe,
-    recipe_names,
-)
+from menagerie.generators.splits.recipe_file import FROZEN, describe_recipe, read_recipe, recipe_names
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.towers.config import SMALL_TOWERS
 
@@ -62,7 +57,6 @@ class Make:
         return read_options(cls, arguments, f"{command} RECIPE", f"{docstring(cls)}\n{about}\n{listed}")
 
     def run(self) -> None:
-        """Write the split and print its path; with `dry_run`, only print what it would contain."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.generators.storage.pack import pack
@@ -106,7 +100,6 @@ class CheckWorld:
     """Processes that render factors."""
 
     def run(self) -> bool:
-        """Print the first problems, if any, and the time taken; returns whether there are problems."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.scene_checks import check_factorial
 
@@ -116,8 +109,7 @@ class CheckWorld:
             if self.workers > 1:
                 serve(RENDERING)
             scenes, problems = check_factorial(world, self.resolution, self.view, self.workers, progress)
-        for problem in problems[:20]:
-            print(problem)
+        print(*problems[:20], sep="\n", end="\n" * bool(problems))
         seconds = time.perf_counter() - start
         print(f"{scenes} scenes rendered and checked in {seconds:.1f} s; {len(problems)} problems")
         return bool(problems)
@@ -128,7 +120,6 @@ class Recipes:
     """List the built-in recipes, and those of frozen benchmarks."""
 
     def run(self) -> None:
-        """Print the name and description of each."""
         for name in recipe_names():
             print(f"{name:<16}{describe_recipe(name)}")
         print("\nfrozen benchmarks (menagerie evaluate MODEL --splits NAME):")
@@ -144,7 +135,6 @@ class Scorers:
     """A scorer, or file.py:Class of your own; empty: all."""
 
     def run(self) -> None:
-        """Print the options of the scorer, or all names below the options that take them."""
         if self.name:
             print(scorer_help(self.name))
             return
@@ -169,16 +159,11 @@ class Scorers:
 def scorer_help(name: str) -> str:
     """Describe a scorer and its options, with its paper's values as defaults."""
     spec = spec_of(name)
-    options = list_options(spec.config, None, f"{spec.name}.")
-    paper = ", ".join(f"{field} {value}" for field, value in spec.scratch.items())
-    about = [
-        ", ".join(filter(None, (spec.title, spec.source))),
-        spec.about,
-        f"Its paper trains with: {paper}." * bool(paper),
-    ]
-    return help_text(
-        f"python studies/STUDY.py --models {name}", "\n".join(filter(None, about)), {"options": [*options]}, True
-    )
+    about = [", ".join(filter(None, (spec.title, spec.source))), spec.about]
+    if paper := ", ".join(f"{field} {value}" for field, value in spec.scratch.items()):
+        about.append(f"Its paper trains with: {paper}.")
+    options = {"options": [*list_options(spec.config, None, f"{spec.name}.")]}
+    return help_text(f"python studies/STUDY.py --models {name}", "\n".join(filter(None, about)), options, True)
 
 
 @dataclass(frozen=True)
@@ -193,7 +178,6 @@ class New:
     """A Python file that doesn't exist yet."""
 
     def run(self) -> None:
-        """Write the file."""
         if self.file.suffix != ".py":
             raise UserError(f"{self.file} isn't the name of a Python file; write {self.file.with_suffix('.py')}")
         if self.file.exists():

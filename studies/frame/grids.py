@@ -85,9 +85,10 @@ class Grid(SplitStudy):
             yield Table("differences", swaps, rows, against={"model": self.models[0]}, says=says)
         yield Heading("All tasks", INCOMPLETE)
         scores, files = records.scores, file_names(self.tests)
-        filled = set(scores[scores["n"] > 0]["subset"]) if len(scores) else set(self.tests)
-        for test in (test for test in self.tests if test in filled):  # some tests have no scenes in any split
+        for test in self.tests:
             found = records.where(subset=test)
+            if len(scores) and not found.scores["n"].any():
+                continue  # no split has scenes for it
             yield Heading(self.label(test), level=3)
             yield Table(f"tasks-{files[test]}", found, rows, ("task",))
             if test in self.unseen and len(scores):
@@ -100,9 +101,7 @@ class Grid(SplitStudy):
     def answer(self, swaps: Records) -> Iterator[Part]:
         """Yield a sentence for each test of `unseen`: accuracies of at most `MOST_LISTED` models at the first place."""
         first = self.places[0]
-        where = ", ".join(
-            f"{name.replace('_', ' ')} {label_text(name, as_column(value))}" for name, value in first.items()
-        )
+        where = ", ".join(f"{n.replace('_', ' ')} {label_text(n, as_column(v))}" for n, v in first.items())
         for test in self.unseen:
             found = swaps.where(subset=test, **first).estimates(("model",))
             said = [f"{title_of(m)} {100 * e.value:.1f} % [{e.bounds}]" for (m,), e in found.items()][:MOST_LISTED]

@@ -40,14 +40,12 @@ class Records(KnownResults):
     groups: tuple[str, ...] = ()
     """The tests of `regroup`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
-    """Maps an arm to the test of each of its scenes, by the scene's key; these replace the tests that its split
-    names."""
+    """Maps an arm to the test of each of its scenes (`regroup`)."""
     four_way_part: str = ""
     """The part of four-way items, text, image or group, that the records of `four_way_items` are valued by."""
     snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
     """The results that `results` has read; None for those that don't exist yet. Narrowed records share it, so that a
     page shows one moment even if runs end while it is made."""
-
     missing: list[str] = field(default_factory=list, compare=False, repr=False)
     """The arms whose results were requested but don't exist yet. A plan that requests some may grow."""
 
@@ -123,12 +121,16 @@ class Records(KnownResults):
 
         `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises for a label that no arm has.
         """
-        several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
-        tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
-        labels = {name: wanted_values(wanted[name]) for name in several if name not in tests}
+        chosen, labels = list(self.chosen), {}
+        for name, value in wanted.items():
+            several = tuple(value) if isinstance(value, tuple | list | set) else (value,)
+            if name in (*TESTS, PAIRS):
+                chosen.append((name, several))
+            else:
+                labels[name] = {*map(as_column, several)} | (set() if isinstance(value, set) else {as_column(value)})
         check_labels(labels, self.arms)
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
-        return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
+        return replace(self, arms=tuple(arms), chosen=tuple(chosen))
 
     def regroup(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
         """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene, by the
@@ -213,11 +215,11 @@ class Records(KnownResults):
     ) -> "dict[tuple[Any, ...], Estimate]":
         """Estimate the mean of all records of each combination of the labels `by`, in the order of the plan.
 
-        `against={"model": "clip"}`: estimate how far each group is above the group that is the same but for these
-        labels, on the animal pairs of each seed and test that both have. `statistic=("pairs", area)`: estimate the
-        statistic `area` of the means along the label "pairs", one for each combination of the other labels, over the
-        seeds that all its groups have; none if there is no such seed. Tasks whose records aren't kept (four-way items)
-        have the mean of all records and no interval, if `by` has the task and neither is given."""
+        `against={"model": "clip"}`: how far each group is above the group that is the same but for these labels, on the
+        animal pairs of each seed and test that both have. `statistic=("pairs", area)`: the statistic `area` of the
+        means along the label "pairs", over the seeds that all groups have; none without such a seed. Tasks whose
+        records aren't kept (four-way items) have a mean without interval, if `by` has the task and neither is given.
+        """
         from menagerie.studies.frame.estimate import estimates, without_records
 
         by = (by,) if isinstance(by, str) else by
@@ -284,12 +286,6 @@ def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
-
-
-def wanted_values(wanted: Any) -> set[Any]:
-    """Return the values that `where` accepts for a label: the given one, or any of several; a tuple may be either."""
-    several = set(map(as_column, wanted)) if isinstance(wanted, tuple | list | set) else set()
-    return several if isinstance(wanted, set) else {as_column(wanted), *several}
 
 
 def check_labels(labels: Iterable[str], arms: Sequence[Arm]) -> None:

@@ -177,7 +177,8 @@ class SplitStudy(SplitOptions, Study):
     def make_arm(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
         """Make the training run of a model, with the values of `place` in its recipe, options, graphs and towers."""
         spec = spec_of(model)
-        training, options, graphs = (fields_among(kind, place) for kind in (Recipe, spec.config, GraphSource))
+        names = [{item.name for item in fields(kind)} for kind in (Recipe, spec.config, GraphSource)]
+        training, options, graphs = ({name: place[name] for name in place if name in each} for each in names)
         towers = {name: place[name] for name in TOWERS if name in place}
         recipe, source = replace(self.recipe, **training), replace(self.graph_source, **graphs)
         cell = cell_of(replace(self, recipe=recipe, graph_source=source, **towers), model, data, seed)
@@ -201,10 +202,9 @@ class SplitStudy(SplitOptions, Study):
         """Return the study in the world and the resolution of the split files that were given, if any."""
         if not self.split:
             return self
-        sides = {data.side for data in self.files}
+        sides = sorted({data.side for data in self.files})
         if len(sides) > 1:
-            listed = " and ".join(map(str, sorted(sides)))
-            raise UserError(f"--split: images of {listed} pixels; give files of one size")
+            raise UserError(f"--split: images of {sides[0]} and {sides[1]} pixels; give files of one size")
         if len(self.files) < len(self.split):
             raise UserError("--split: two files have the same content; give each once")
         return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
@@ -218,11 +218,6 @@ class SplitStudy(SplitOptions, Study):
 
 
 TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
-
-
-def fields_among(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values whose names are fields of a dataclass."""
-    return {item.name: values[item.name] for item in fields(kind) if item.name in values}
 
 
 @cache
