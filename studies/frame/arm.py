@@ -202,6 +202,5 @@ def raise_until_flat(
 def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
     """Whether the last `patience` values exceed the best one before them by at most `rise`. False for too few values,
     and while the model is at chance, because its accuracy may not have begun to rise."""
-    if len(means) <= patience or max(means) < BEGUN:
-        return False
-    return max(means[-patience:]) <= max(means[:-patience]) + rise
+    begun = len(means) > patience and max(means) >= BEGUN
+    return begun and max(means[-patience:]) <= max(means[:-patience]) + rise

@@ -1,13 +1,6 @@
 """Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result; the job that
 takes them, and how it is sent to other processes.
 
-    @dataclass(frozen=True)
-    class Norm(Measure):
-        power: int = 2
-
-        def rows(self, scorer, material, seed):
-            yield {"norm": float(sum((p.detach() ** self.power).sum() for p in scorer.parameters()))}
-
 A measure's class may be in a user's study file. Other processes import that file as a module; then `main` starts
 nothing.
 """
@@ -54,8 +47,8 @@ class Measure(ABC):
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
         """Yield rows of a tidy table: numbers, texts and lists of them; None or nan for a missing value.
 
-        `scorer` is in evaluation mode on the cell's device and must not be changed: other measures may follow. `seed`
-        is the cell's; torch's generator is seeded with it.
+        `scorer` is in evaluation mode on the cell's device and must not be changed. `seed` is the cell's; torch's
+        generator is seeded with it.
         """
 
     @cached_property
@@ -207,31 +200,26 @@ class Measuring(AnyJob):
         """Measure what isn't measured yet."""
         import torch
 
+        from menagerie.models.checkpoint import load_checkpoint
+        from menagerie.models.kept_states import load_kept_state
+        from menagerie.studies.runs.cell import CHECKPOINT
         from menagerie.studies.runs.graphs import give_readers, read_graphs
         from menagerie.studies.runs.machine import settle_torch
         from menagerie.studies.runs.train import open_material
 
         settle_torch(self.threads)
-        material, cell, missing = open_material(self.of), self.of.cell, self.missing
+        material, cell, missing, folder = open_material(self.of), self.of.cell, self.missing, self.of.folder
         number = count(self.steps - len(missing) + 1)
         for step, parts in groupby(missing, key=itemgetter(1)):
-            scorer = scorer_after(self.of, step).to(cell.device)
+            if step is None:
+                scorer = load_checkpoint(folder / CHECKPOINT, cell.model).to(cell.device)
+            else:
+                scorer = load_kept_state(folder, step, cell.model).to(cell.device)
             give_readers(scorer, read_graphs(self.of, material))
             for measure, _ in parts:
                 torch.manual_seed(cell.seed)  # whatever was measured before in this process
-                write_measured(self.of.folder, measure, step, measure.rows(scorer.eval(), material, cell.seed))
+                write_measured(folder, measure, step, measure.rows(scorer.eval(), material, cell.seed))
                 report(next(number), "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Measuring, (self.of, tuple(map(as_sent, self.here)), self.at), {"id": self.id, "name": self.name}
-
-
-def scorer_after(job: "Job", step: int | None) -> "Scorer":
-    """Load a cell's scorer as it was after a step whose state was kept, or (None) at the end of training."""
-    from menagerie.models.checkpoint import load_checkpoint
-    from menagerie.models.kept_states import load_kept_state
-    from menagerie.studies.runs.cell import CHECKPOINT
-
-    if step is None:
-        return load_checkpoint(job.folder / CHECKPOINT, job.cell.model)
-    return load_kept_state(job.folder, step, job.cell.model)

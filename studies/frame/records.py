@@ -1,7 +1,7 @@
 """The results of a study's finished runs, as tidy tables and estimates. Loads pandas when a table is first
 requested."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -77,10 +77,6 @@ class Records(KnownResults):
             self.missing.append(arm.id)
         return found
 
-    def others(self, arms: Container[str]) -> list[str]:
-        """List the ids of finished training runs in this folder that aren't in `arms`."""
-        return sorted(file.parent.name for file in self.out.glob(f"cells/*/{RESULT}") if file.parent.name not in arms)
-
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
         result = self.result(arm)
         if result is None:
@@ -104,16 +100,13 @@ class Records(KnownResults):
     def labels(self, name: str) -> list[Any]:
         """List the values of a label in the order of the plan, those of unfinished arms too. For subset and task only
         finished arms count."""
-        if name in TESTS:
-            return list(dict.fromkeys(self.scores[name])) if len(self.scores) else []
-        return list(dict.fromkeys(arm.place[name] for arm in self.arms if name in arm.place))
+        values = self.scores.get(name, ()) if name in TESTS else (a.place[name] for a in self.arms if name in a.place)
+        return list(dict.fromkeys(values))
 
     @property
     def tests(self) -> tuple[str, ...]:
         """The tests of all arms, in the order of tables."""
-        if self.groups:
-            return self.groups
-        return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
+        return self.groups or tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
         """Narrow the records to these values of labels, of `subset` and of `task`. A tuple allows several values, or is
@@ -244,8 +237,7 @@ class StoredCell(NamedTuple):
 
 
 def read(folder: Path | str) -> Records:
-    """Read the records of the finished runs in a study's folder, for notebooks and scripts; for `evaluate.py` those of
-    each model on each split.
+    """Read the records of the finished runs in a study's folder, for notebooks and scripts.
 
     Raises `UserError` for a folder that isn't a study's, has no finished run, or has no records but tables of numbers,
     as those of `transfer.py` and of probed models."""
@@ -259,9 +251,8 @@ def read(folder: Path | str) -> Records:
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
     """Make an arm from a line of `cells.jsonl`."""
-    labels = result.get("labels")
-    if labels is None:
-        labels = {name: result[name] for name in dict.fromkeys((*FRACTIONS, *result.get("axes", ()))) if name in result}
+    named = dict.fromkeys((*FRACTIONS, *result.get("axes", ())))
+    labels = result.get("labels", {name: result[name] for name in named if name in result})
     tests = tuple(name for name in result["subsets"] if name != "validation")
     return Arm(StoredCell(result["id"], result["model"], result["seed"], tests), labels)
 
@@ -282,7 +273,6 @@ def result_at(folder: Path, changed: int) -> dict[str, Any] | None:
 
 @cache  # finished runs don't change, and hashing weights takes long
 def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
-    """Return a checkpoint as the start of another run."""
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)

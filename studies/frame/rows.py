@@ -31,19 +31,14 @@ Columns = tuple[tuple[str, str], ...]
 """Subset and task of each column."""
 # Kind of split -> subset and task of each column of its tables.
 COLUMNS: dict[str, Columns] = {
-    "spatial": (
-        ("left_right_unseen_order", "swap"),
-        ("above_under_unseen_order", "swap"),
-        ("left_right_unseen_pairs", "swap"),
-        ("above_under_unseen_pairs", "swap"),
-        ("left_right_seen_order", "swap"),
-        ("above_under_seen_order", "swap"),
+    "spatial": tuple(
+        (f"{relation}_{test}", "swap")
+        for test in ("unseen_order", "unseen_pairs", "seen_order")
+        for relation in ("left_right", "above_under")
     ),
     "binding": (
-        ("unseen_pairs", "swap"),
-        ("seen_pairs", "swap"),
-        ("unseen_pairs", "replace texture"),
-        ("unseen_pairs", "one animal"),
+        *(("unseen_pairs", "swap"), ("seen_pairs", "swap")),
+        *(("unseen_pairs", "replace texture"), ("unseen_pairs", "one animal")),
     ),
 }
 BOTH = ("subset", "task")
@@ -94,14 +89,6 @@ def split_fields() -> dict[str, dict[str, Any]]:
     return {kind: {i.name: i.default for i in fields(recipe) if i.name != "seed"} for kind, recipe in KINDS.items()}
 
 
-def types_of(spec: ScorerSpec) -> dict[str, type]:
-    """Return the fields that a row of a model may set, with their types."""
-    defaults = list(split_fields().values())
-    defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
-    defaults.append({name: getattr(TowerConfig, name) for name in ("architecture", "resolution")})
-    return {name: type(default) for values in defaults for name, default in values.items()}
-
-
 def model_in_line(spec: ScorerSpec, line: str) -> str:
     named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
     return choose("model", named[-1], specs()) if named else spec.name
@@ -111,7 +98,10 @@ def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
     """Return the fields that a line sets, with their values; of a field that is set twice the later one. Raises for an
     unknown field, a value of the wrong type, and graphs that the row's model doesn't read."""
     model = model_in_line(spec, line)
-    types = types_of(spec_of(model))
+    owners = (GraphSource, Recipe, spec_of(model).config)
+    defaults = [*split_fields().values(), *({item.name: item.default for item in fields(owner)} for owner in owners)]
+    defaults.append({name: getattr(TowerConfig, name) for name in ("architecture", "resolution")})
+    types = {name: type(default) for values in defaults for name, default in values.items()}
     given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
     values = {
         name: parse_value(line, choose("field of a row", name, [*types, "model"]), text, types) for name, text in given

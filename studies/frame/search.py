@@ -19,13 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-    distribution_to_json,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
@@ -111,7 +105,7 @@ class Search:
 
         `given` is the storage as the user gave it. This is the only part of a plan that writes; called again before a
         run has ended, it writes nothing. Trials of other owners have no arms, unless all their runs are here too.
-        Raises `UserError` for a storage that fails, has other settings, or has other values than the runs.
+        Raises `UserError` for a storage that fails, or has other settings.
         """
         place = known.storage(given)
         while True:
@@ -123,9 +117,13 @@ class Search:
                 told = sum(self.tell(study, storage, *each) for each in judged if is_running_of(each[0], known.owner))
                 if not told and not self.create_due(study, trials, known.owner):
                     break
+        found = []
         for trial, tried in judged:
-            self.check_values(trial, tried)
-        return [(trial, result_here(trial, tried, known.owner)) for trial, tried in judged]
+            if trial.user_attrs[OWNER] != known.owner and not tried.ended:  # its runs aren't here
+                why = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
+                tried = TrialResult((), tuple(trial.values) if trial.values else None, why)
+            found.append((trial, tried))
+        return found
 
     def found(self, known: "KnownResults", given: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
@@ -155,16 +153,15 @@ class Search:
             study = optuna.load_study(**place)
         except KeyError:
             study = optuna.create_study(**place, directions=list(self.directions), load_if_exists=True)
-        space = {name: distribution_to_json(values) for name, values in self.space.items()}
+        space = {name: optuna.distributions.distribution_to_json(values) for name, values in self.space.items()}
         wanted = json_value(dict(self.settings) | {"at once": self.at_once, "space": space})
         if SETTINGS not in study.user_attrs and not study.get_trials(deepcopy=False):
             study.set_user_attr(SETTINGS, wanted)
         if (there := study.user_attrs.get(SETTINGS)) is None:
             raise UserError(f"the storage has a study {self.name!r} of another program; choose another --study")
         if listed := describe_differences(there, wanted):
-            raise UserError(
-                f"the study {self.name!r} in this storage is of another configuration: {listed}; choose another --study"
-            )
+            there = f"the study {self.name!r} in this storage is of another configuration"
+            raise UserError(f"{there}: {listed}; choose another --study")
         return study
 
     def counting(self, study: optuna.Study) -> list[FrozenTrial]:
@@ -217,11 +214,12 @@ class Search:
 
     def tell(self, study: optuna.Study, storage: BaseStorage, trial: FrozenTrial, tried: TrialResult) -> bool:
         """Write the result of a trial, if it has ended; returns whether it has."""
-        for name, value in (dict(tried.attributes) | ({WHY: tried.pruned} if tried.pruned else {})).items():
-            storage.set_trial_user_attr(trial._trial_id, name, value)
         if tried.pruned:
+            storage.set_trial_user_attr(trial._trial_id, WHY, tried.pruned)
             study.tell(trial.number, state=TrialState.PRUNED, skip_if_finished=True)
         elif tried.values is not None:
+            for name, value in tried.attributes.items():
+                storage.set_trial_user_attr(trial._trial_id, name, value)
             study.tell(trial.number, list(tried.values), TrialState.COMPLETE, skip_if_finished=True)
         return tried.ended
 
@@ -234,19 +232,6 @@ class Search:
         study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={OWNER: owner}))
         return True
 
-    def check_values(self, trial: FrozenTrial, tried: TrialResult) -> None:
-        """Raise if a trial that ended has other values in the storage than its runs, which are here."""
-        if not trial.state.is_finished() or not tried.ended:
-            return
-        there = [*(trial.values or ()), *(trial.user_attrs.get(name, math.nan) for name in tried.attributes)]
-        here = [*(tried.values or ()), *tried.attributes.values()]
-        same = len(there) == len(here) and (trial.state is TrialState.PRUNED) == bool(tried.pruned)
-        if not same or not all(map(math.isclose, there, here)):
-            raise UserError(
-                f"trial {trial.number} of {self.name!r} is {trial.state.name} with {there} in the storage, not "
-                f"with {here} as its runs: the storage was changed; restore it, or choose another --study"
-            )
-
 
 def is_running_of(trial: FrozenTrial, owner: str) -> bool:
     return not trial.state.is_finished() and trial.user_attrs[OWNER] == owner
@@ -257,19 +242,11 @@ def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenT
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
-def result_here(trial: FrozenTrial, tried: TrialResult, owner: str) -> TrialResult:
-    """Return the result of a trial; of another owner's, if its runs aren't here, the values that the storage has."""
-    if trial.user_attrs[OWNER] == owner or tried.ended:
-        return tried
-    pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
-    return TrialResult((), tuple(trial.values) if trial.values else None, pruned)
-
-
 def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
     """Convert a range or the choices of a model's spec to a distribution of Optuna."""
     if not isinstance(values, Range):
         return CategoricalDistribution(values)
-    kind = IntDistribution if isinstance(values.least, int) and isinstance(values.most, int) else FloatDistribution
+    kind = FloatDistribution if float in map(type, (values.least, values.most)) else IntDistribution
     return kind(values.least, values.most, log=values.log)
 
 

@@ -1,14 +1,5 @@
-"""A study: its options, a plan of training runs, and a page. Imports neither torch nor pandas, and opens no file.
-
-    @dataclass(frozen=True)
-    class Views(SplitStudy):
-        views: Axis[int] = (1, 4)
-
-        def plan(self, known):
-            return grid(self, views=self.views)
-
-        def page(self, records):
-            yield Lines("views", records.where(task="swap"), x="views")
+"""A study: its options, a plan of training runs, and a page (docs/extending.md has one). Imports neither torch nor
+pandas, and opens no file.
 
 `plan` is a pure function. The frame calls it again after each finished run; it returns all runs that follow from what
 is known, finished ones too, in the order of `results.csv`. So a study can be stopped, resumed and extended without a
@@ -141,11 +132,8 @@ class SplitStudy(SplitOptions, Study):
     varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
-        """Return the run of a model at a place.
-
-        Each name of `place` is a field of the split, of the training recipe, of the model's options, of the source of
-        its graphs, or one of `TOWERS`; of exactly one of these. Its value overrides what tuning chose.
-        """
+        """Return the run of a model at a place, whose names are fields of the split, of the training recipe, of the
+        model's options, of the source of its graphs, or `TOWERS`; each of one of these. They override tuning."""
         split, rest = self.divide_place(model, place)
         recipe = self.split_of(seed, **split)
         further = tuple(name for name in split if name not in FRACTIONS)
@@ -231,20 +219,16 @@ def store_identity(store: Path, world: str, resolution: int) -> str:
 
 def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
     """Yield an arm for each seed, place (one value of each axis; with `--split` each file) and model. Models whose loss
-    can't use the recipe's false captions are left out. Raises for an axis that isn't several values.
-
-    Let each axis begin with its hardest value, so that a study that is stopped early has the hardest place.
-    """
+    can't use the recipe's false captions are left out. Raises for an axis that isn't several values. Let each axis
+    begin with its hardest value, for a study that is stopped early."""
     for name, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"{name} of a grid takes several values, got {values!r}; for one write ({values!r},)")
-    places = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    for seed in range(study.seeds):
-        for where in study.files if study.split else places:
-            for model in study.models:
-                arm = study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)
-                if takes_negatives(arm.cell):
-                    yield arm
+    places = study.files if study.split else [dict(zip(axes, each, strict=True)) for each in product(*axes.values())]
+    for seed, where, model in product(range(study.seeds), places, study.models):
+        arm = study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)
+        if takes_negatives(arm.cell):
+            yield arm
 
 
 def takes_negatives(cell: Cell) -> bool:
