@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -19,9 +19,6 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, describe_recipe, read_recipe, recipe_names
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.towers.config import SMALL_TOWERS
-
-if TYPE_CHECKING:
-    from menagerie.generators.storage.folder import SplitFolder
 
 RENDERING = ("menagerie.envs.render.renderer",)  # modules of rendering processes
 TEMPLATE = Path(__file__).with_name("own_study.txt")
@@ -64,7 +61,14 @@ class Make:
         check_option_folder("--store", self.store)
         store = SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
         if self.dry_run:
-            print_plan(self.recipe, store)
+            counts, subsets = self.recipe.counts(), self.recipe.subsets()
+            if self.recipe.trains:
+                shown = f"{counts.train} of {counts.trainable} trainable pairs in train"
+                print(f"{shown}, {counts.swapped} of them swapped too")
+            for name, scenes in subsets.items():
+                print(f"{name:<28}{len(scenes):>9} scenes")
+            needed = store.describe_needed(self.recipe.with_counterfactuals(subsets))
+            print(f"with the counterfactuals of tests {needed}")
             return
         if self.workers > 1:
             serve(RENDERING)
@@ -73,17 +77,6 @@ class Make:
             if self.images == "all":
                 pack(path, progress)
         print(path)
-
-
-def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
-    """Print how many scenes a split would have, and how much is still to be rendered."""
-    counts = recipe.counts()
-    if recipe.trains:
-        print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
-    subsets = recipe.subsets()
-    for name, scenes in subsets.items():
-        print(f"{name:<28}{len(scenes):>9} scenes")
-    print(f"with the counterfactuals of tests {store.describe_needed(recipe.with_counterfactuals(subsets))}")
 
 
 @dataclass(frozen=True)
@@ -120,11 +113,9 @@ class Recipes:
     """List the built-in recipes, and those of frozen benchmarks."""
 
     def run(self) -> None:
-        for name in recipe_names():
-            print(f"{name:<16}{describe_recipe(name)}")
+        print(*(f"{name:<16}{describe_recipe(name)}" for name in recipe_names()), sep="\n")
         print("\nfrozen benchmarks (menagerie evaluate MODEL --splits NAME):")
-        for name in FROZEN:
-            print(f"{name:<16}{describe_recipe(name)}")
+        print(*(f"{name:<16}{describe_recipe(name)}" for name in FROZEN), sep="\n")
 
 
 @dataclass(frozen=True)
@@ -151,9 +142,7 @@ class Scorers:
         }
         print("usage: python studies/STUDY.py --models NAME ... --architecture NAME [OPTIONS]")
         for title, names in listed.items():
-            print(f"\n{title}:")
-            for name, text in names.items():
-                print(f"  {name:<18}{text}")
+            print(f"\n{title}:", *(f"  {name:<18}{text}" for name, text in names.items()), sep="\n")
 
 
 def scorer_help(name: str) -> str:

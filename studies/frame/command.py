@@ -35,7 +35,10 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     `default` is the preset that is used without `--preset`; if empty, it is "laptop" where there is one, else the
     first. Does nothing if another process imports the file only for its classes.
     """
-    if not is_started():
+    frame = inspect.currentframe()
+    while frame and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    if frame and frame.f_globals["__name__"] != "__main__":
         return
     script = sys.modules["__main__"]
     default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
@@ -49,14 +52,6 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
         return run_together(start)
 
     run_command(command)
-
-
-def is_started() -> bool:
-    """Whether the file whose top-level statement made this call was started as a script; True without such a file."""
-    frame = inspect.currentframe()
-    while frame and frame.f_code.co_name != "<module>":
-        frame = frame.f_back
-    return frame is None or frame.f_globals["__name__"] == "__main__"
 
 
 def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
@@ -172,7 +167,11 @@ def check_study(study: AnyStudy) -> None:
     for cell in cells:
         check_precision(cell.recipe.precision, cell.device)
     check_sharing(study, cells)
-    check_splits(cells)
+    for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
+        if not recipe.trains:
+            raise UserError(f"a {recipe.kind} split has nothing to train on; it is for models that are trained already")
+        recipe.rules(load_world(recipe.world))  # raises for rules that its world doesn't allow
+        recipe.counts()  # raises for impossible fractions
     check_states(study, arms)
     check_negatives(study, cells)
     # A machine from which jobs are submitted may have no GPU.
@@ -187,16 +186,6 @@ def check_study(study: AnyStudy) -> None:
     else:
         start_server(study.threads)
         call_in_child(check_machine, *checked)
-
-
-def check_splits(cells: Sequence[Cell]) -> None:
-    """Raise for a split recipe without training scenes, with rules that its world doesn't allow, or with impossible
-    fractions."""
-    for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
-        if not recipe.trains:
-            raise UserError(f"a {recipe.kind} split has nothing to train on; it is for models that are trained already")
-        recipe.rules(load_world(recipe.world))
-        recipe.counts()
 
 
 def check_states(study: AnyStudy, arms: Sequence[Arm]) -> None:
