@@ -127,8 +127,8 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
     was tuned for, if that isn't this study."""
     start = f"from {study.pretrained}" if study.pretrained else "from scratch"
     recipe = recipe or training_recipe(study, model)
-    text = f"{towers(study, model).architecture} {start}; "
-    text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
+    named = ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
+    text = f"{towers(study, model).architecture} {start}; {named}"
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
     options = asdict(spec_of(model).make_config(model_options(study, model))).items()
     text += "; " * bool(options) + ", ".join(

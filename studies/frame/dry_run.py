@@ -56,7 +56,11 @@ def dry_run(study: Study) -> None:
         for name, text in study.notes().items():
             print(f"{name}: {text}")
         arms = all_arms(study)
-        print_rendering(study, arms)
+        for (world, side), recipes in splits_by_store(arm for arm in arms if arm.trains and not arm.file).items():
+            scenes = sorted(set(scenes_needed(*next(iter(recipes.items())))))
+            needed = SplitFolder(study.store, load_world(world), side).describe_needed(scenes)
+            several = f"{len(recipes)} splits, of which the first has " * (len(recipes) > 1)
+            print(f"{Path(world).stem}, {side} px: {several}{needed}")
         at_once = min(study.at_once, len(arms))
         seconds = print_training_time(arms) / at_once
         adaptive = len({arm.id for arm in study.plan(InventedResults())}) < len(arms)
@@ -65,16 +69,6 @@ def dry_run(study: Study) -> None:
     took = f"{seconds:.0f} s" if seconds < 120 else long
     busy = f"{at_once} runs at once, as busy as this machine is now"
     print(f"the steps take at most about {took} in all{most}, {busy}; runs may share some of them")
-
-
-def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
-    """Print, for each world and image side, the number of splits and, of the first, the numbers of scenes and of atlas
-    entries."""
-    for (world, side), recipes in splits_by_store(arm for arm in arms if arm.trains and not arm.file).items():
-        scenes = sorted(set(scenes_needed(*next(iter(recipes.items())))))
-        needed = SplitFolder(study.store, load_world(world), side).describe_needed(scenes)
-        several = f"{len(recipes)} splits, of which the first has " * (len(recipes) > 1)
-        print(f"{Path(world).stem}, {side} px: {several}{needed}")
 
 
 def print_training_time(arms: Sequence[Arm]) -> float:
@@ -176,23 +170,19 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
         records = Records(arms, out)
         for arm in arms:
             write_invented(records.folder(arm), arm)
+        place = ""
         try:
             for part in check_page_parts(study.page(records)):
-                check_part(part)
+                if isinstance(part, RecordsPart):
+                    place = f"the part {part.name!r} of the page"
+                    check_labels({*part_labels(part)} - {*SCORES}, part.records.arms)
+                    if against := getattr(part, "against", None):
+                        part.records.estimates(part_labels(part), against)
         except UserError as error:
+            if error.what and place:
+                raise error.at(place) from error
             if error.what:  # a value that isn't among those allowed; else a file that only real runs leave is missing
                 raise
-
-
-def check_part(part: Any) -> None:
-    """Raise for a label in a part of a page that no run has, and for what it can't be compared with."""
-    if isinstance(part, RecordsPart):
-        try:
-            check_labels({*part_labels(part)} - {*SCORES}, part.records.arms)
-            if against := getattr(part, "against", None):
-                part.records.estimates(part_labels(part), against)
-        except UserError as error:
-            raise error.at(f"the part {part.name!r} of the page") from error
 
 
 def write_invented(folder: Path, arm: Arm) -> None:
