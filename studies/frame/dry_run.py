@@ -115,8 +115,7 @@ class Noise(Captioned):
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         return torch.randint(256, (len(indices), 3, self.side, self.side), dtype=torch.uint8)
 
-    def counterfactual_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        return self.images(indices)
+    counterfactual_images = images
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
         return [self.rows[i][0] for i in indices]

@@ -59,6 +59,13 @@ class Measure(ABC):
         ours = class_file(kind).is_relative_to(Path(__file__).resolve().parents[1])
         return known | ({} if ours else {"source": digest(inspect.getsource(kind))})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Name the class by its module or file: other processes can't import a script that was started."""
+        kind, values = type(self), {item.name: getattr(self, item.name) for item in fields(self)}
+        file = str(class_file(kind))
+        named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
+        return open_measure, (kind.__module__ if named else file, kind.__qualname__, values)
+
     def file(self, step: int | None = None) -> str:
         """Return the name of the measure's file in a cell's folder."""
         after = "" if step is None else f"-step{step}"
@@ -126,20 +133,8 @@ def read_rows(file: Path, first: Row) -> list[Row]:
     return rows
 
 
-Sent = tuple[str, str, dict[str, Any]]
-"""A measure without its class, for other processes: the user's file or the module that defines it, name, fields."""
-
-
-def as_sent(measure: Measure) -> Sent:
-    """Return a measure in this form; raises for a class that other processes can't find."""
-    kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
-    file = str(class_file(kind))
-    named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
-    return kind.__module__ if named else file, kind.__qualname__, values
-
-
-def open_sent(sent: Sent) -> Measure:
-    place, name, values = sent
+def open_measure(place: str, name: str, values: dict[str, Any]) -> Measure:
+    """Make a measure of the class `name` in a module or a user's file."""
     try:
         module: Any = own_module(place) if place.endswith(".py") else importlib.import_module(place)
         return attrgetter(name)(module)(**values)
@@ -155,9 +150,7 @@ class Measuring(AnyJob):
     """The job of measuring a finished cell: after its last step, at states that were kept, or both."""
 
     of: "Job"
-    measures: tuple[Measure | Sent, ...]
-    """They are sent to other processes without their classes: one that can't be found there is an error only when the
-    job runs."""
+    measures: tuple[Measure, ...]
     at: tuple[int | None, ...] = END
 
     @cached_property
@@ -166,7 +159,7 @@ class Measuring(AnyJob):
 
     @cached_property
     def name(self) -> str:
-        return f"{', '.join(type(measure).__name__ for measure in self.here)} of {self.of.name}"
+        return f"{', '.join(type(measure).__name__ for measure in self.measures)} of {self.of.name}"
 
     def __post_init__(self) -> None:
         alike = {"folder": self.of.folder / FOLDER, "threads": self.of.threads, "device": self.of.device}
@@ -177,16 +170,12 @@ class Measuring(AnyJob):
     def steps(self) -> int:
         return len(self.parts)
 
-    @cached_property
-    def here(self) -> tuple[Measure, ...]:
-        return tuple(each if isinstance(each, Measure) else open_sent(each) for each in self.measures)
-
     @property
     def parts(self) -> list[tuple[Measure, int | None]]:
         """The measures to take, each with its step, state by state; None for the end of training. Steps that the run
         doesn't reach are left out."""
         states = [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
-        return [(each, step) for step in states for each in self.here]
+        return [(each, step) for step in states for each in self.measures]
 
     @property
     def missing(self) -> list[tuple[Measure, int | None]]:
@@ -220,6 +209,3 @@ class Measuring(AnyJob):
                 torch.manual_seed(cell.seed)  # whatever was measured before in this process
                 write_measured(folder, measure, step, measure.rows(scorer.eval(), material, cell.seed))
                 report(next(number), "")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Measuring, (self.of, tuple(map(as_sent, self.here)), self.at), {"id": self.id, "name": self.name}

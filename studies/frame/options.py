@@ -54,12 +54,12 @@ class AnyOptions:
 
     @property
     def cores(self) -> int:
-        """Number of rendering processes: as configured, or one per core."""
+        """Number of rendering processes."""
         return self.workers or usable_cores()
 
     @property
     def at_once(self) -> int:
-        """Number of runs at once: as configured, or one per core, or one on cuda."""
+        """Number of runs at once."""
         return self.workers or (1 if self.device.startswith("cuda") else self.cores)
 
     @classmethod

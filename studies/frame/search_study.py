@@ -58,14 +58,12 @@ class SearchStudy(SplitStudy):
         """All searches of the study."""
 
     def check(self) -> None:
-        """Raise if `--storage` can't be a storage."""
         from menagerie.studies.frame.search import check_storage
 
         super().check()
         check_storage(self.storage)
 
     def prepare(self, out: Path) -> "SearchStudy":
-        """With `--abandon`, take over all running trials of other folders."""
         for search in self.searches() if self.abandon and not self.dry_run else ():
             if number := search.take_over(Records((), out), self.storage):
                 print(f"{search.name}: {number} trials of other commands were taken over")
@@ -78,23 +76,20 @@ class SearchStudy(SplitStudy):
         return {name: value for name, value in json_value(asdict(alone)).items() if name not in ignored}
 
     def as_recorded(self) -> "SearchStudy":
-        """Return the study as its folder and its page show it: without the password that the storage's URL may hold."""
         return replace(self, storage=without_passwords(self.storage))
 
 
 def write_trials(records: Records, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write all trials to trials.csv; their rows have the same columns."""
     if rows:
         write_csv(records.out / "trials.csv", list(rows[0]), (list(row.values()) for row in rows))
 
 
 def trial_table(rows: Sequence[Mapping[str, Any]]) -> Rows:
-    """Return the table of all trials on the page; their rows have the same columns."""
+    """Return the table of all trials on the page."""
     return Rows("all_trials", list(rows[0]) if rows else [], [list(map(trial_text, row.values())) for row in rows])
 
 
 def trial_text(value: Any) -> str:
-    """Return a value of a trial as text."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {trial_text(each)}" for name, each in value.items())
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
@@ -175,7 +170,6 @@ class AmountSearch(SearchStudy):
 
     @property
     def least(self) -> Setting:
-        """The setting with the least data."""
         return self.everything._replace(pairs=min(self.pairs), hard_negatives=min(self.hard_negatives), singles_views=1)
 
     @property
@@ -184,7 +178,6 @@ class AmountSearch(SearchStudy):
         return self.budgets[min(self.patience, len(self.budgets) - 1)] if self.budgets else 0
 
     def recipe_of(self, setting: Setting, seed: int) -> SplitRecipe:
-        """Return the recipe of a setting's split."""
         plain = self.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
         return replace(plain, singles_views=setting.singles_views)
 
