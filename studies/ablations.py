@@ -37,14 +37,15 @@ from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.parts import Curves, Facts, Heading, HeatMap, Paragraph, Part, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.row_groups import ablation_spec, requested_rows
 from menagerie.studies.frame.rows import (
     BOTH,
+    ablation_spec,
     base_row,
     can_matter,
     explain_rows,
     model_in_line,
     parse_line,
+    requested_rows,
     row_arm,
     row_claims,
     row_parts,

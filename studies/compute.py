@@ -27,8 +27,7 @@ from menagerie.envs.core.validation import RATE, RUNS, SHARE, STEPS, Range, Seve
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import HardestCells
-from menagerie.studies.frame.adaptive import Course, raise_until_flat, successive_halving
-from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.arm import Arm, Course, KnownResults, raise_until_flat, successive_halving
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import UNKNOWN, cost_in_labels, run_cost

@@ -28,10 +28,19 @@ from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.checks import flag_of
-from menagerie.studies.frame.claims import Verdict, claim_parts, make_verdict, points_above
-from menagerie.studies.frame.command import main
-from menagerie.studies.frame.contrasts import Effect, Signs, clear_effects, contrasts, design, effect_parts
+from menagerie.studies.frame.claims import (
+    Effect,
+    Signs,
+    Verdict,
+    claim_parts,
+    clear_effects,
+    contrasts,
+    design,
+    effect_parts,
+    make_verdict,
+    points_above,
+)
+from menagerie.studies.frame.command import flag_of, main
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records

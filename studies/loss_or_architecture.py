@@ -30,11 +30,20 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.models.registry import spec_of
-from menagerie.studies.compute import BY_COST, FLOPS, Compute, Finished, Key, Setup, every_cost, hardest_grid, runs_of
-from menagerie.studies.frame.adaptive import Course
-from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.compute import (
+    BY_COST,
+    FLOPS,
+    Compute,
+    Finished,
+    Key,
+    Setup,
+    every_cost,
+    hardest_grid,
+    runs_of,
+)
+from menagerie.studies.frame.arm import Arm, Course, KnownResults
+from menagerie.studies.frame.claims import clear_effects, contrasts, effect_parts
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.contrasts import clear_effects, contrasts, effect_parts
 from menagerie.studies.frame.costs import cost_in_labels, step_flops
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Bars, Curves, Lines, Paragraph, Part, Sentence, Table

@@ -29,15 +29,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.envs.core.identity import seed_of
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis import pareto
-from menagerie.studies.frame.adaptive import raise_until_flat
-from menagerie.studies.frame.amounts import AmountSearch, Setting
-from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.arm import Arm, KnownResults, raise_until_flat
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import PAPER, SMOKE
 from menagerie.studies.frame.parts import Front, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_study import trial_table, trial_text, write_trials
+from menagerie.studies.frame.search_study import AmountSearch, Setting, trial_table, trial_text, write_trials
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler

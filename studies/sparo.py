@@ -34,9 +34,9 @@ from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Table
 from menagerie.studies.frame.records import Records, read_cell_result
-from menagerie.studies.frame.row_groups import ablation_spec
 from menagerie.studies.frame.rows import (
     BOTH,
+    ablation_spec,
     base_row,
     column_name,
     explain_rows,

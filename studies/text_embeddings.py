@@ -30,8 +30,7 @@ from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import AblationStudy
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.checks import flag_of
-from menagerie.studies.frame.command import main
+from menagerie.studies.frame.command import flag_of, main
 from menagerie.studies.frame.parts import Bars, Chart, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.rows import base_row, explain_rows, table_columns
 from menagerie.studies.frame.study import AnyStudy, SplitStudy

@@ -28,8 +28,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.frame.adaptive import WHY
-from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.arm import WHY, Arm, KnownResults
 from menagerie.studies.frame.cells import SEARCHED, tuning_conditions
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import model_size

@@ -33,7 +33,7 @@ COMMANDS = {
     "parse": ("studies.commands.splits:Parse", "FILE --parser spacy-rules", "captions to scene graphs"),
     "nmi": ("studies.commands.splits:Nmi", "FILE", "how much objects in captions tell of their attributes"),
     "import-hf": ("studies.commands.splits:ImportHf", "FOLDER --data-root DATA", "a benchmark as the hub has it"),
-    "cards": ("studies.commands.cards:Cards", "verify CARD.json", "whether scores on a frozen benchmark hold"),
+    "cards": ("studies.commands.splits:Cards", "verify CARD.json", "whether scores on a frozen benchmark hold"),
     "scorers": ("studies.commands.worlds:Scorers", "", "the scorers and towers that studies can train"),
     "new": ("studies.commands.worlds:New", "FILE.py", "a starting file for a study of your own, to `menagerie run`"),
 }

@@ -1,4 +1,4 @@
-"""Commands on split files and captions: a class each, with its options and `run`."""
+"""Commands on split files, captions and cards of frozen benchmarks: a class each, with its options and `run`."""
 
 import shlex
 import sys
@@ -32,8 +32,7 @@ class Audit:
     path that a split names is not opened."""
 
     def run(self) -> bool:
-        """Print the findings on each file, or an error if it can't be read; returns whether a check failed. Raises if
-        the only file can't be read."""
+        """Print the findings on each file, or an error if it can't be read; returns whether a check failed."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.audit.run import audit
 
@@ -56,14 +55,13 @@ class Audit:
 
     def print_findings(self, path: Path, findings: "list[Finding]") -> bool:
         """Print the findings on a file, and how many hold and fail; returns whether one fails."""
-        table = Table("check", "", "detail", title=str(path))
+        table, words = Table("check", "", "detail", title=str(path)), []
         for finding in findings:
-            word = "skipped" if finding.skipped else "ok" if finding.holds else "FAILED"
-            table.add_row(finding.claim, word, escape(finding.detail))
+            words.append("skipped" if finding.skipped else "ok" if finding.holds else "FAILED")
+            table.add_row(finding.claim, words[-1], escape(finding.detail))
         Console().print(table)
-        failed = sum(not finding.holds for finding in findings)
-        skipped = sum(finding.skipped for finding in findings)
-        print(f"{len(findings) - failed - skipped} checks hold, {failed} fail" + f", {skipped} skipped" * bool(skipped))
+        failed, skipped = words.count("FAILED"), words.count("skipped")
+        print(f"{words.count('ok')} checks hold, {failed} fail" + f", {skipped} skipped" * bool(skipped))
         return failed > 0
 
 
@@ -75,21 +73,19 @@ class Inspect:
     """The split file."""
 
     def run(self) -> None:
-        """Print facts and subsets."""
         from menagerie.generators.inspection import describe_split, subset_rows
         from menagerie.generators.storage.split_file import read_split
 
         split = read_split(self.file)
-        fact_table = Table.grid(padding=(0, 2))
+        facts, rows = Table.grid(padding=(0, 2)), subset_rows(split)
         for fact in describe_split(split).items():
-            fact_table.add_row(*fact)
-        rows = subset_rows(split)
+            facts.add_row(*fact)
         subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns
         for i, name in enumerate(rows[0]):
             subsets.add_column(name, justify="right" if i else "left", no_wrap=not i)
         for row in rows:
             subsets.add_row(*row.values())
-        Console(markup=False, emoji=False, highlight=False).print(str(self.file), "", fact_table, "", subsets, sep="\n")
+        Console(markup=False, emoji=False, highlight=False).print(str(self.file), "", facts, "", subsets, sep="\n")
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,6 @@ class Pack:
     """The split file."""
 
     def run(self) -> None:
-        """Write the file anew and print its path."""
         from menagerie.generators.storage.pack import pack
 
         with progress_bars("scenes") as progress:
@@ -122,7 +117,6 @@ class Export:
     """Subsets to write; default: all."""
 
     def run(self) -> None:
-        """Write the export, and print the number of samples in it and of records left out."""
         from menagerie.generators.export.write import export_split
 
         with progress_bars("export") as progress:
@@ -157,7 +151,6 @@ class Parse:
         return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
-        """Write the graphs; print the counts, and the path that was written."""
         from menagerie.generators.sources.captions_file import parse_file
 
         parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)
@@ -177,7 +170,6 @@ class Nmi:
     """Folder of the graphs that are kept."""
 
     def run(self) -> None:
-        """Print the information and the counts behind it."""
         from menagerie.generators.parsers.registry import open_parser
         from menagerie.generators.sources.information import information_of_captions, information_of_split
 
@@ -208,7 +200,6 @@ class ImportHf:
     """Split to read; default: test, or the only one unless it is called train, validation or dev."""
 
     def run(self) -> None:
-        """Print what was made, which columns weren't read, and what else is needed."""
         from menagerie.generators.hub.write import import_folder
 
         made = import_folder(self.folder, self.data_root, self.benchmark, self.part, self.split)
@@ -222,3 +213,36 @@ class ImportHf:
         root = shlex.quote(str(self.data_root))
         check = f"python studies/transfer.py --check --benchmarks {made.benchmark} --data-root {root}"
         print(f"to check whether it is complete: {check}")
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Verify cards of frozen benchmarks (exit status 1 if one is wrong), or make a leaderboard of verified cards."""
+
+    what: tyro.conf.Positional[Literal["verify", "board"]]
+    """verify: seal, benchmark, and numbers against the scores beside it. board: write a page."""
+    cards: tyro.conf.Positional[tuple[Path, ...]]
+    """The cards, .json."""
+    out: Path | None = None
+    """The page that `board` writes."""
+
+    def run(self) -> bool:
+        if not self.cards:
+            raise UserError(f"cards {self.what} needs a card: 'menagerie evaluate MODEL --splits binding-2' writes one")
+        if (self.what == "board") != bool(self.out):
+            raise UserError("--out names the page of `cards board`: give it with board, and only there")
+        from menagerie.studies.scoring.cards import verify_card, write_board
+
+        if self.out:
+            write_board(self.cards, self.out)
+            print(self.out)
+            return False
+        refused = False
+        for path in self.cards:
+            try:
+                card = verify_card(path)
+                print(f"{path}: {card.model.name} on {card.benchmark['name']} verified")
+            except UserError as error:
+                print(f"refused: {error}", file=sys.stderr)
+                refused = True
+        return refused

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,17 +16,9 @@ from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import (
-    FROZEN,
-    describe_recipe,
-    read_recipe,
-    recipe_names,
-)
+from menagerie.generators.splits.recipe_file import FROZEN, describe_recipe, read_recipe, recipe_names
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.towers.config import SMALL_TOWERS
-
-if TYPE_CHECKING:
-    from menagerie.generators.storage.folder import SplitFolder
 
 RENDERING = ("menagerie.envs.render.renderer",)  # modules of rendering processes
 TEMPLATE = Path(__file__).with_name("own_study.txt")
@@ -62,7 +54,6 @@ class Make:
         return read_options(cls, arguments, f"{command} RECIPE", f"{docstring(cls)}\n{about}\n{listed}")
 
     def run(self) -> None:
-        """Write the split and print its path; with `dry_run`, only print what it would contain."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.generators.storage.pack import pack
@@ -70,7 +61,14 @@ class Make:
         check_option_folder("--store", self.store)
         store = SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
         if self.dry_run:
-            print_plan(self.recipe, store)
+            counts, subsets = self.recipe.counts(), self.recipe.subsets()
+            if self.recipe.trains:
+                shown = f"{counts.train} of {counts.trainable} trainable pairs in train"
+                print(f"{shown}, {counts.swapped} of them swapped too")
+            for name, scenes in subsets.items():
+                print(f"{name:<28}{len(scenes):>9} scenes")
+            needed = store.describe_needed(self.recipe.with_counterfactuals(subsets))
+            print(f"with the counterfactuals of tests {needed}")
             return
         if self.workers > 1:
             serve(RENDERING)
@@ -79,17 +77,6 @@ class Make:
             if self.images == "all":
                 pack(path, progress)
         print(path)
-
-
-def print_plan(recipe: SplitRecipe, store: "SplitFolder") -> None:
-    """Print how many scenes a split would have, and how much is still to be rendered."""
-    counts = recipe.counts()
-    if recipe.trains:
-        print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
-    subsets = recipe.subsets()
-    for name, scenes in subsets.items():
-        print(f"{name:<28}{len(scenes):>9} scenes")
-    print(f"with the counterfactuals of tests {store.describe_needed(recipe.with_counterfactuals(subsets))}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,6 @@ class CheckWorld:
     """Processes that render factors."""
 
     def run(self) -> bool:
-        """Print the first problems, if any, and the time taken; returns whether there are problems."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.scene_checks import check_factorial
 
@@ -116,8 +102,7 @@ class CheckWorld:
             if self.workers > 1:
                 serve(RENDERING)
             scenes, problems = check_factorial(world, self.resolution, self.view, self.workers, progress)
-        for problem in problems[:20]:
-            print(problem)
+        print(*problems[:20], sep="\n", end="\n" * bool(problems))
         seconds = time.perf_counter() - start
         print(f"{scenes} scenes rendered and checked in {seconds:.1f} s; {len(problems)} problems")
         return bool(problems)
@@ -128,12 +113,9 @@ class Recipes:
     """List the built-in recipes, and those of frozen benchmarks."""
 
     def run(self) -> None:
-        """Print the name and description of each."""
-        for name in recipe_names():
-            print(f"{name:<16}{describe_recipe(name)}")
+        print(*(f"{name:<16}{describe_recipe(name)}" for name in recipe_names()), sep="\n")
         print("\nfrozen benchmarks (menagerie evaluate MODEL --splits NAME):")
-        for name in FROZEN:
-            print(f"{name:<16}{describe_recipe(name)}")
+        print(*(f"{name:<16}{describe_recipe(name)}" for name in FROZEN), sep="\n")
 
 
 @dataclass(frozen=True)
@@ -144,7 +126,6 @@ class Scorers:
     """A scorer, or file.py:Class of your own; empty: all."""
 
     def run(self) -> None:
-        """Print the options of the scorer, or all names below the options that take them."""
         if self.name:
             print(scorer_help(self.name))
             return
@@ -161,24 +142,17 @@ class Scorers:
         }
         print("usage: python studies/STUDY.py --models NAME ... --architecture NAME [OPTIONS]")
         for title, names in listed.items():
-            print(f"\n{title}:")
-            for name, text in names.items():
-                print(f"  {name:<18}{text}")
+            print(f"\n{title}:", *(f"  {name:<18}{text}" for name, text in names.items()), sep="\n")
 
 
 def scorer_help(name: str) -> str:
     """Describe a scorer and its options, with its paper's values as defaults."""
     spec = spec_of(name)
-    options = list_options(spec.config, None, f"{spec.name}.")
-    paper = ", ".join(f"{field} {value}" for field, value in spec.scratch.items())
-    about = [
-        ", ".join(filter(None, (spec.title, spec.source))),
-        spec.about,
-        f"Its paper trains with: {paper}." * bool(paper),
-    ]
-    return help_text(
-        f"python studies/STUDY.py --models {name}", "\n".join(filter(None, about)), {"options": [*options]}, True
-    )
+    about = [", ".join(filter(None, (spec.title, spec.source))), spec.about]
+    if paper := ", ".join(f"{field} {value}" for field, value in spec.scratch.items()):
+        about.append(f"Its paper trains with: {paper}.")
+    options = {"options": [*list_options(spec.config, None, f"{spec.name}.")]}
+    return help_text(f"python studies/STUDY.py --models {name}", "\n".join(filter(None, about)), options, True)
 
 
 @dataclass(frozen=True)
@@ -193,7 +167,6 @@ class New:
     """A Python file that doesn't exist yet."""
 
     def run(self) -> None:
-        """Write the file."""
         if self.file.suffix != ".py":
             raise UserError(f"{self.file} isn't the name of a Python file; write {self.file.with_suffix('.py')}")
         if self.file.exists():

@@ -1,7 +1,7 @@
-from .adaptive import raise_until_flat as raise_until_flat
-from .adaptive import successive_halving as successive_halving
 from .arm import Arm as Arm
 from .arm import KnownResults as KnownResults
+from .arm import raise_until_flat as raise_until_flat
+from .arm import successive_halving as successive_halving
 from .command import main as main
 from .estimate import Estimate as Estimate
 from .grids import EIGHT as EIGHT

@@ -1,15 +1,23 @@
-"""An arm of a study (a run with its place in the study), and what a plan may know of arms."""
+"""An arm of a study (a run with its place in the study), what a plan may know of arms, and plans that depend on it:
+successive halving of choices by validation accuracy, and rising budgets until that accuracy stops rising."""
 
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from menagerie.envs.core.identity import json_value
 from menagerie.models.registry import short_name
+from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.data import FRACTIONS
 
-if TYPE_CHECKING:
-    from menagerie.studies.runs.cell import Start
+Choice = TypeVar("Choice")
+IMAGINED = "imagined"
+"""The owner of trials in a dry run."""
+WHY = "why it failed"
+"""The attribute of a pruned trial that says why it has no value."""
+BEGUN = 0.6
+"""Accuracy on validation below which a model is about at chance."""
 
 
 class Arm(NamedTuple):
@@ -49,37 +57,6 @@ def as_column(value: Any) -> Any:
     return "+".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-@runtime_checkable
-class KnownResults(Protocol):
-    """What is known of arms while a study runs. A plan depends on nothing else."""
-
-    def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
-        """Return the accuracy of a finished arm; 0 if it diverged, None while it has no result."""
-
-    def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
-        """Return the mean score of some arms; None until all of them have a score."""
-        scores = [self.score(arm, subset, task) for arm in arms]
-        known = [score for score in scores if score is not None]
-        return sum(known) / len(known) if known and len(known) == len(scores) else None
-
-    def over(self, arm: Arm) -> bool:
-        """Whether an arm has ended, with a result or without."""
-
-    def weights(self, arm: Arm, name: str) -> "Start | None":
-        """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet).
-        `name` is the name of these weights in tables."""
-
-    def has_diverged(self, arm: Arm) -> bool:
-        """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
-
-    @property
-    def owner(self) -> str:
-        """The name under which this study owns trials of searches."""
-
-    def storage(self, given: str) -> Any:
-        """Return where trials of searches are stored: `given` or, if that is empty, a file in the study's folder."""
-
-
 def label_text(name: str, value: Any) -> str:
     """Return the text for a label's value, the same in all parts of a page."""
     if name == "model":
@@ -90,3 +67,140 @@ def label_text(name: str, value: Any) -> str:
         return "yes" if value else "no"
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if "=" in text else text.replace("_", " ")  # a line of configuration is left as the user typed it
+
+
+@runtime_checkable
+class KnownResults(Protocol):
+    """What is known of arms while a study runs. A plan depends on nothing else."""
+
+    def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
+        """Return the accuracy (0 to 1) of a finished arm; 0 if it diverged, None while it has no result."""
+
+    def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
+        """Return the mean score of some arms; None until all of them have a score."""
+        scores = [self.score(arm, subset, task) for arm in arms]
+        known = [score for score in scores if score is not None]
+        return sum(known) / len(known) if known and len(known) == len(scores) else None
+
+    def over(self, arm: Arm) -> bool:
+        """Whether an arm has ended, with a result or without."""
+
+    def weights(self, arm: Arm, name: str) -> Start | None:
+        """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet).
+        `name` is the name of these weights in tables."""
+
+    def has_diverged(self, arm: Arm) -> bool:
+        """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
+
+    @property
+    def owner(self) -> str:
+        """The name under which this study owns trials of searches, the same on every machine."""
+
+    def storage(self, given: str) -> Any:
+        """Return where trials of searches are stored: `given` or, if that is empty, a file in the study's folder."""
+
+
+class InventedResults(KnownResults):
+    """Invented results, in which accuracy rises with every step: then an adaptive plan trains the most arms."""
+
+    owner = IMAGINED
+
+    def __init__(self) -> None:
+        self.ended: set[str] = set()
+        self.kept: Any = None
+
+    def storage(self, given: str) -> Any:
+        """Return one storage in memory, so that nothing is written."""
+        from optuna.storages import InMemoryStorage
+
+        self.kept = self.kept or InMemoryStorage()
+        return self.kept
+
+    def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
+        """A number from 0.5 to 1 that rises with the steps; None if the arm hasn't ended yet."""
+        if arm.id not in self.ended:
+            return None
+        steps = getattr(getattr(arm.cell, "recipe", None), "steps", 0)
+        return 1 - 0.5 / (1 + steps / 1000)
+
+    def over(self, arm: Arm) -> bool:
+        return arm.id in self.ended
+
+    def has_diverged(self, arm: Arm) -> bool:
+        return False
+
+    def weights(self, arm: Arm, name: str) -> Start | None:
+        return Start(arm.id, Path(arm.id), name, arm.cell.images_seen) if arm.id in self.ended else None
+
+
+class Course(NamedTuple):
+    """The state of an adaptive part of a plan."""
+
+    chosen: Any
+    """The choice that `successive_halving` ended with; None until then, and from `raise_until_flat`."""
+    arms: list[Arm]
+    """All arms of the plan so far, finished ones too, each once."""
+    means: tuple[float, ...] = ()
+    """From `raise_until_flat`: the mean accuracy on validation, for each budget whose arms all have one."""
+    waiting: bool = False
+    """Whether further arms may be added once those of the plan so far have ended."""
+    stopped: bool = False
+    """Whether validation has stopped rising, so that no larger budget would be trained."""
+
+    def outlook(self, rise: float) -> str:
+        """Return what the budgets so far say of larger ones: "choosing" or "waiting" while runs are missing (before or
+        after the choice), "stopped", "at chance", "rising" if the last budget is better than the best one before by
+        more than `rise`, else "flat"."""
+        if self.waiting:
+            return "choosing" if self.chosen is None else "waiting"
+        if self.stopped:
+            return "stopped"
+        if len(self.means) > 1 and max(self.means) < BEGUN:
+            return "at chance"
+        return "rising" if len(self.means) > 1 and self.means[-1] > max(self.means[:-1]) + rise else "flat"
+
+
+def successive_halving(
+    known: KnownResults, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
+) -> Course:
+    """Plan successive halving (Jamieson & Talwalkar 2016). After each budget the better half of the choices (rounded
+    up; of equal ones the earlier) goes on, until one is left. If budgets end before that, the best remaining one is
+    chosen. If budgets double and a longer run continues a shorter one, rounds after the first cost about the same."""
+    left, arms = list(choices), []
+    for budget in budgets:
+        if len(left) == 1:
+            break
+        now = [arm_of(choice, budget) for choice in left]
+        arms += now
+        scores = [known.score(arm) for arm in now]
+        if None in scores:
+            return Course(None, arms, waiting=True)
+        order = sorted(range(len(left)), key=lambda k: -scores[k])
+        left = [left[k] for k in order[: -(-len(left) // 2)]]
+    return Course(left[0], arms)
+
+
+def raise_until_flat(
+    known: KnownResults, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
+) -> Course:
+    """Plan rising budgets. Each is added when all arms of the one before have ended. Stop if the last `patience`
+    budgets raised the mean accuracy by at most `rise`, unless the model is at chance."""
+    arms: list[Arm] = []
+    means: list[float] = []
+    for budget in budgets:
+        now = arms_of(budget)
+        arms += now
+        scores = [known.score(arm) for arm in now]
+        if None in scores:
+            return Course(None, arms, tuple(means), waiting=True)
+        means.append(statistics.mean(scores))
+        if has_stopped(means, patience, rise):
+            return Course(None, arms, tuple(means), stopped=True)
+    return Course(None, arms, tuple(means))
+
+
+def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
+    """Whether the last `patience` values exceed the best one before them by at most `rise`. False for too few values,
+    and while the model is at chance, because its accuracy may not have begun to rise."""
+    begun = len(means) > patience and max(means) >= BEGUN
+    return begun and max(means[-patience:]) <= max(means[:-patience]) + rise

@@ -24,6 +24,11 @@ PAPER_RECIPES = "paper"
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
 SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "single_object_phase")
+# The fields of a recipe that a paper decides. Steps, batch and data are the study's, the same for all models.
+PAPER_FIELDS = (
+    *("learning_rate", "vision_learning_rate", "text_learning_rate", "warmup", "vision_warmup", "text_warmup"),
+    *("weight_decay", "betas"),
+)
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
@@ -35,13 +40,6 @@ class Tuned(NamedTuple):
     options: dict[str, Any]
     """The model's own options, where they were searched too."""
     conditions: dict[str, Any]
-
-
-def recipe_file(name: str) -> Path:
-    """Return the file of tuned recipes: `name` itself if it ends in .json, else the shipped file of that name."""
-    if name.endswith(".json"):
-        return Path(name)
-    return SHIPPED / f"{choose('recipes for --tuned', name, sorted(file.stem for file in SHIPPED.glob('*.json')))}.json"
 
 
 def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
@@ -61,8 +59,12 @@ def shipped_recipes() -> dict[str, list[str]]:
 
 
 def read_recipes(name: str) -> dict[str, Tuned]:
-    """Read a file of tuned recipes, by model."""
-    path = recipe_file(name)
+    """Read a file of tuned recipes, by model: `name` itself if it ends in .json, else the shipped file of that name.
+    Raises for a value that no recipe may have."""
+    path = Path(name)
+    if not name.endswith(".json"):
+        shipped = sorted(file.stem for file in SHIPPED.glob("*.json"))
+        path = SHIPPED / f"{choose('recipes for --tuned', name, shipped)}.json"
     try:
         # A file that a user wrote or edited has no digest.
         text, tables = read_text(path, LARGEST_RECORD), dict[str, dict[str, Any]]
@@ -75,25 +77,11 @@ def read_recipes(name: str) -> dict[str, Tuned]:
 
 
 def read_model(entry: dict[str, Any]) -> Tuned:
-    """Read one model's entry. Raises `UserError` for a value that no recipe may have."""
     build_dataclass(Recipe, entry["recipe"])  # refuses what no recipe may have, and what is no field of one
     fields = {name: entry["recipe"][name] for name in SEARCHED}
     there = entry["tuned_for"]
     conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": entry["recipe"]["steps"]}
     return Tuned(str(entry["architecture"]), fields, dict(entry.get("options", {})), conditions)
-
-
-# The fields of a recipe that a paper decides. Steps, batch and data are the study's, the same for all models.
-PAPER_FIELDS = (
-    "learning_rate",
-    "vision_learning_rate",
-    "text_learning_rate",
-    "warmup",
-    "vision_warmup",
-    "text_warmup",
-    "weight_decay",
-    "betas",
-)
 
 
 @lru_cache(maxsize=8)
@@ -103,12 +91,8 @@ def tuned_recipes(study: SplitOptions) -> dict[str, Tuned]:
 
 
 def tuning_conditions(study: SplitOptions, model: str) -> dict[str, Any]:
-    return {
-        "kind": study.kind,
-        "world": study.world,
-        "resolution": study.resolution,
-        "options": study.scorers.of(model),
-    }
+    its = {name: getattr(study, name) for name in ("kind", "world", "resolution")}
+    return its | {"options": study.scorers.of(model)}
 
 
 def untuned_models(study: SplitOptions) -> list[str]:
@@ -117,11 +101,8 @@ def untuned_models(study: SplitOptions) -> list[str]:
 
 
 def towers(study: SplitOptions, model: str) -> TowerConfig:
-    """Return the towers of a model: the study's, with the architecture that tuning chose if the model was tuned.
-
-    If only other models were tuned, the model takes their architecture, provided that they agree on one and that the
-    study has the default one.
-    """
+    """Return the towers of a model: the study's, with the architecture that tuning chose. If only other models were
+    tuned, they take theirs, provided that these agree on one and that the study has the default one."""
     best, theirs = tuned_recipes(study).get(model), {recipe.architecture for recipe in tuned_recipes(study).values()}
     architecture = best.architecture if best else study.architecture
     if not best and len(theirs) == 1 and architecture == ModelOptions.architecture:
@@ -146,8 +127,8 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
     was tuned for, if that isn't this study."""
     start = f"from {study.pretrained}" if study.pretrained else "from scratch"
     recipe = recipe or training_recipe(study, model)
-    text = f"{towers(study, model).architecture} {start}; "
-    text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
+    named = ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
+    text = f"{towers(study, model).architecture} {start}; {named}"
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
     options = asdict(spec_of(model).make_config(model_options(study, model))).items()
     text += "; " * bool(options) + ", ".join(
@@ -171,39 +152,28 @@ def model_options(study: SplitOptions, model: str) -> dict[str, Any]:
     return changed_fields(replace(config, **best.options)) if best else changed_fields(config)
 
 
-def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
-    """Return the training run of a model on a split, with that of the model that it starts from as its base."""
-    spec = spec_of(model)
-    graphs = study.graph_source if "graphs" in spec.reads else GraphSource()
-    return Cell(
-        model=model,
-        seed=seed,
-        data=data,
-        towers=towers(study, model),
-        recipe=training_recipe(study, model),
-        options=model_options(study, model),
-        device=study.device,
-        threads=study.threads,
-        files=own_files(model, study.pretrained),
-        negatives=spec.negatives,
-        base=base_cell(study, model, data, seed),
-        graphs=graphs,
-        parser=parser_hash(graphs.graphs),
-    )
-
-
 parser_hash = lru_cache(maxsize=8)(parser_digest)  # opening a parser may take seconds
 
 
-def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell | None:
-    """Return the cell of the stage before a model's own; None if there is no such stage. It has the model's towers, and
-    the recipe of the stage's model, or the one that was tuned for both together."""
-    stage = spec_of(model).stage
-    if stage is None:
-        return None
-    cell = cell_of(study, stage.scorer, data, seed)
-    recipe = training_recipe(study, model) if model in tuned_recipes(study) else cell.recipe
-    return replace(cell, towers=towers(study, model), recipe=recipe, options={})
+def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
+    """Return the training run of a model on a split. Its base, if its model has a stage before its own, is that stage's
+    run on the model's towers, with the recipe of the stage's model or the one that was tuned for both together."""
+    spec, base = spec_of(model), None
+    if spec.stage:
+        base = replace(cell_of(study, spec.stage.scorer, data, seed), towers=towers(study, model), options={})
+        if model in tuned_recipes(study):
+            base = replace(base, recipe=training_recipe(study, model))
+    graphs = study.graph_source if "graphs" in spec.reads else GraphSource()
+    return Cell(
+        **{"model": model, "seed": seed, "data": data, "towers": towers(study, model)},
+        **{
+            "recipe": training_recipe(study, model),
+            "options": model_options(study, model),
+            "negatives": spec.negatives,
+        },
+        **{"device": study.device, "threads": study.threads, "files": own_files(model, study.pretrained)},
+        **{"base": base, "graphs": graphs, "parser": parser_hash(graphs.graphs)},
+    )
 
 
 def place_line(study: SplitOptions, place: Mapping[str, Any]) -> str:

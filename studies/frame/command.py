@@ -1,19 +1,32 @@
-"""A study's command line: options, checks before anything is made, dry run, comparison, and its run."""
+"""A study's command line: options, the checks that may refuse it before anything is made, dry run, comparison, run."""
 
 import inspect
+import os
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from menagerie.envs.core.errors import run_command
+from menagerie.envs.core.errors import UserError, run_command
+from menagerie.envs.core.files import check_option_folder
 from menagerie.envs.core.options import docstring
-from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.checks import check_given, check_preset, check_study
-from menagerie.studies.frame.options import EXECUTION
-from menagerie.studies.frame.study import AnyStudy, Study
+from menagerie.envs.core.processes import call_in_child
+from menagerie.envs.core.validation import validate
+from menagerie.envs.worlds import load_world
+from menagerie.models.recipe import Recipe, negatives_of
+from menagerie.models.registry import check_scorer, spec_of
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.cells import PAPER_RECIPES, model_options, towers, training_recipe, tuned_recipes
+from menagerie.studies.frame.options import EXECUTION, SplitOptions
+from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, all_arms, takes_negatives
+from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import COMPARE, only_models, parse_study, runs_to_compare
-from menagerie.studies.runs.torchrun import processes
+from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
+from menagerie.studies.runs.slurm import check_cluster
+from menagerie.studies.runs.torchrun import check_sharing, processes, processes_of
+from menagerie.studies.runs.training_log import check_loggers
 
 
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
@@ -22,28 +35,23 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     `default` is the preset that is used without `--preset`; if empty, it is "laptop" where there is one, else the
     first. Does nothing if another process imports the file only for its classes.
     """
-    if not is_started():
-        return
-    script = sys.modules["__main__"]
-    default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
-    name, about = Path(script.__file__ or "study").stem, docstring(script)
-
-    def command() -> int | None:
-        if processes() == 1:
-            return start_study(name, about, presets, default)
-        from menagerie.studies.runs.torchrun import run_together
-
-        return run_together(lambda: start_study(name, about, presets, default))
-
-    run_command(command)
-
-
-def is_started() -> bool:
-    """Whether the file whose top-level statement made this call was started as a script; True without such a file."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_name != "<module>":
         frame = frame.f_back
-    return frame is None or frame.f_globals["__name__"] == "__main__"
+    if frame and frame.f_globals["__name__"] != "__main__":
+        return
+    script = sys.modules["__main__"]
+    default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
+    start = partial(start_study, Path(script.__file__ or "study").stem, docstring(script), presets, default)
+
+    def command() -> int | None:
+        if processes() == 1:
+            return start()
+        from menagerie.studies.runs.torchrun import run_together
+
+        return run_together(start)
+
+    run_command(command)
 
 
 def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
@@ -53,7 +61,7 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
         check_preset(preset, study)
     trains = isinstance(presets[default], Study)
     if trains and (runs := runs_to_compare()):
-        from menagerie.studies.frame.compare import compare_runs
+        from menagerie.studies.frame.records import compare_runs
 
         print(compare_runs(*runs))
         return None
@@ -66,8 +74,7 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
     if isinstance(study, Study):
         study = replace(study, scorers=only_models(study.scorers, study.models))
     if study.dry_run:
-        from menagerie.studies.frame.dry_run import dry_run
-        from menagerie.studies.frame.rehearsal import check_page
+        from menagerie.studies.frame.dry_run import check_page, dry_run
 
         check_page(study, all_arms(study))
         if not study.forecast():
@@ -76,8 +83,8 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
     from menagerie.studies.frame.run import run_study
     from menagerie.studies.runs.folder import run_folder
 
-    folder, ignored = study.out or Path(f"runs/{name}-{preset}"), changeable_options(study)
-    with run_folder(folder, study.as_recorded(), ignored, study.alone) as out:
+    folder = study.out or Path(f"runs/{name}-{preset}")
+    with run_folder(folder, study.as_recorded(), changeable_options(study), study.alone) as out:
         run_study(study, out)
     return None
 
@@ -85,3 +92,154 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
 def changeable_options(study: AnyStudy) -> frozenset[str]:
     """Return the settings that don't affect results, so that they may differ from those recorded in the folder."""
     return EXECUTION | study.growing()
+
+
+def check_preset(name: str, study: AnyStudy) -> None:
+    """Raise for a preset whose `recipe` isn't a training recipe, such as the name of a split's recipe."""
+    if isinstance(study, SplitStudy) and not isinstance(study.recipe, Recipe):
+        raise UserError(
+            f"the recipe of preset {name!r} must be one of training, a Recipe, got {study.recipe!r}; the recipe of its "
+            "splits stands in its class, such as plain_recipe = MultiObjectRecipe() (docs/extending.md)"
+        )
+
+
+def check_given(study: AnyStudy, preset: AnyStudy) -> None:
+    """Raise for unknown models, for options that the study decides itself, and for those that tuning would replace.
+    Print those that change nothing."""
+    if isinstance(study, Study):
+        for model in study.models:
+            check_scorer(model)
+    given = options_given(study, preset)
+    if taken := [name for name in study.decides if name in given]:
+        raise UserError(f"{flag_of(taken[0])} can't be used, because this study decides it itself; leave it out")
+    study.check_given(preset)
+    for line in dict.fromkeys(study.idle_options(preset)):
+        print(f"note: {line}", flush=True)
+    if isinstance(study, SplitStudy):
+        check_overrides(study, preset)
+        if not study.graph_source.plain and not any("graphs" in spec_of(model).reads for model in study.models):
+            print("note: --graphs, --dropped-nodes and --moved-attributes change nothing: no model reads scene graphs")
+        of_splits = {item.name for item in fields(study.recipe_given)} | {"resolution", "base"}
+        for name in sorted(given & of_splits) if study.split else ():
+            print(f"note: {flag_of(name)} changes nothing beside --split, whose files decide it", flush=True)
+
+
+def options_given(study: AnyStudy, preset: AnyStudy) -> set[str]:
+    """Return the names of options, also of the training recipe, that differ from their preset's."""
+    pairs = [(study, preset), tuple(getattr(each, "recipe", None) or Recipe() for each in (study, preset))]
+    return {i.name for now, old in pairs for i in fields(now) if getattr(now, i.name) != getattr(old, i.name)}
+
+
+def flag_of(name: str) -> str:
+    return "--recipe" if name == "base" else f"--{name.replace('_', '-')}"
+
+
+def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
+    """Raise for a given option that tuned recipes, or those of papers, replace for every model."""
+    of_runs = [{**vars(training_recipe(study, model)), **vars(towers(study, model))} for model in study.models]
+    given = {**vars(study.recipe), "architecture": study.architecture}
+    changed = options_given(study, preset)
+    lost = [flag_of(name) for name in given if name in changed and all(run[name] != given[name] for run in of_runs)]
+    for model in tuned_recipes(study):
+        config, before, spec = study.scorers.config(model), preset.scorers.config(model), spec_of(model)
+        taken = spec.make_config(model_options(study, model))
+        for name, value in vars(config).items():
+            if value not in (getattr(before, name), getattr(taken, name)):
+                lost.append(f"--{spec.name}.{name.replace('_', '-')}")
+    if lost and study.pretrained and study.tuned in ("", PAPER_RECIPES):
+        raise UserError(f"{lost[0]} is replaced by what each model's paper has with --pretrained weights; leave it out")
+    if lost:
+        raise UserError(f"{lost[0]} is replaced by the recipes of --tuned {study.tuned}; add --tuned '' to set it")
+
+
+def check_study(study: AnyStudy) -> None:
+    """Raise if the options or runs of a study can't work."""
+    validate(study)
+    if isinstance(study, Study):
+        check_loggers(study.log)
+    check_device(study.device)
+    check_option_folder("--store", study.store)
+    gpus = int(study.device.startswith("cuda"))
+    check_cluster(study.cluster, study.out or Path("runs"), study.threads, gpus, trains=True)
+    study.check()
+    arms = [arm for arm in all_arms(study) if arm.trains]
+    cells = [arm.cell for arm in arms]
+    for cell in cells:
+        check_precision(cell.recipe.precision, cell.device)
+    check_sharing(study, cells)
+    for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
+        if not recipe.trains:
+            raise UserError(f"a {recipe.kind} split has nothing to train on; it is for models that are trained already")
+        recipe.rules(load_world(recipe.world))  # raises for rules that its world doesn't allow
+        recipe.counts()  # raises for impossible fractions
+    check_states(study, arms)
+    check_negatives(study, cells)
+    # A machine from which jobs are submitted may have no GPU.
+    device = study.device if study.cluster.engine != "slurm" else "cpu"
+    models: dict[Any, Arm] = {}
+    for arm in arms:
+        models.setdefault((arm.cell.model, arm.cell.towers, str(arm.cell.options)), arm)
+    checked = (device, {arm.name: arm.cell for arm in models.values()}, processes_of(study))
+    if study.dry_run:  # it needs torch in this process anyway
+        os.environ["OMP_NUM_THREADS"] = str(study.threads or 1)  # several would wait for one another
+        check_machine(*checked)
+    else:
+        start_server(study.threads)
+        call_in_child(check_machine, *checked)
+
+
+def check_states(study: AnyStudy, arms: Sequence[Arm]) -> None:
+    """Raise for a step of `--keep-states` that not even the longest of these runs reaches."""
+    longest = max((arm.cell.recipe.steps for arm in arms if arm.trains), default=None)
+    if longest is not None and (beyond := [step for step in getattr(study, "keep_states", ()) if step > longest]):
+        raise UserError(f"--keep-states {beyond[0]}: no run has so many steps; the longest has {longest}")
+
+
+def check_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
+    """Raise if batches must have counterfactuals of images, but the training pairs of some cell have none; if the loss
+    of a cell can't use the false captions of its recipe, or if for that reason no cell is planned."""
+    if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
+        raise UserError(
+            "--image-negatives puts training images and their counterfactuals into one batch, but at some place no "
+            "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
+        )
+    idle = dict.fromkeys(cell.model for cell in cells if not takes_negatives(cell))
+    if isinstance(study, SplitStudy) and study.recipe.text_negatives and not cells:
+        idle = dict.fromkeys(study.models)
+    if idle:
+        raise UserError(f"no loss of {', '.join(idle)} takes false captions; leave out --text-negatives, or the model")
+
+
+def check_machine(device: str, cells: Mapping[str, Cell], count: int) -> None:
+    """Raise for towers, scorers or a device that can't work on this machine. `count` processes train each cell; `cells`
+    are named by arms. Imports torch."""
+    from menagerie.models.towers.build import check_towers
+
+    check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else count)
+    for chosen in dict.fromkeys(cell.towers for cell in cells.values()):
+        check_towers(chosen)
+    first = {cell.model: name for name, cell in reversed(cells.items())}
+    for name, cell in cells.items():
+        check_model(name, cell, count, whole=first[cell.model] == name)
+
+
+def check_model(name: str, cell: Cell, count: int, whole: bool) -> None:
+    """Raise if the model of an arm can't be built as configured, can't be trained by `count` processes together or, if
+    `whole`, breaks the contract of scorers, which is checked on these very towers if they are small, else on the
+    smallest."""
+    from menagerie.models.contract import attempt, build_for_contract, check_contract
+    from menagerie.models.towers.config import SMALL_TOWERS
+    from menagerie.models.training.encoding import check_together
+
+    scratch, options = replace(cell.towers, pretrained=""), dict(cell.options)
+    small = cell.towers.architecture in SMALL_TOWERS
+    if count > 1 or not (whole and small):
+        built = attempt(name, "can't be built", partial(build_for_contract, cell.model, scratch, options))
+        if count > 1:
+            check_together(built, cell.recipe, count)
+    if whole:
+        if ":" in cell.model:
+            print(f"checking {cell.model} against the contract of scorers", flush=True)  # it takes some seconds
+        tried = cell.towers if small else replace(scratch, architecture="nano", resolution=32, tokenizer="")
+        options = options if small else dict(spec_of(cell.model).smoke)
+        check_contract(cell.model, tried, options, bool(negatives_of(cell.recipe, cell.negatives).texts))

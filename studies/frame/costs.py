@@ -2,8 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,9 +43,7 @@ class RunCost(NamedTuple):
 
 def quantity_text(value: float) -> str:
     """Write a quantity with three significant digits, or without decimals from 100 on; a dash for nan."""
-    if math.isnan(value):
-        return UNKNOWN
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return UNKNOWN if math.isnan(value) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def cost_in_labels(arm: Arm) -> RunCost:
@@ -67,69 +64,46 @@ def run_cost(cell: Cell, alike: Sequence[Cell], out: Path) -> RunCost:
 
 def step_seconds(cells: Iterable[Cell], out: Path) -> float:
     """Return the median processor time of a step over the runs that were timed."""
-    results = [read_cell_result(out / "cells" / cell.id) for cell in cells]
-    timed = [result["provenance"].get("step_cpu_seconds") for result in results if result]
-    timed = [seconds for seconds in timed if seconds is not None]
-    return statistics.median(timed) if timed else math.nan
+    results = [read_cell_result(out / "cells" / cell.id) or {"provenance": {}} for cell in cells]
+    timed = [result["provenance"].get("step_cpu_seconds") for result in results]
+    return statistics.median([seconds for seconds in timed if seconds is not None] or [math.nan])
 
 
 def run_flops(cell: Cell) -> float:
     """Count the operations of all steps of a run, without those of its base (`Cell.base`)."""
     from menagerie.models.training.feed import single_steps
 
-    single, rest = step_flops(cell)
-    first = single_steps(cell.recipe)
+    (single, rest), first = step_flops(cell), single_steps(cell.recipe)
     return first * single + (cell.recipe.steps - first) * rest
 
 
 def step_flops(cell: Cell) -> tuple[float, float]:
     """Count the operations of a step in the single-object phase, and of one after it, on a few steps that are not kept.
-
-    Captions are those of the cell's split. Images are noise, because the cost doesn't depend on what they show.
-    """
+    Captions are those of the cell's split. Images are noise, because the cost doesn't depend on what they show."""
     import torch
+    from torch.utils.flop_counter import FlopCounterMode
 
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.encoding import batch_loss
     from menagerie.models.training.feed import Feed, single_steps
-    from menagerie.studies.frame.sampled_costs import noise
+    from menagerie.studies.frame.dry_run import noise
 
-    fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
-    key = replace(cell, **fixed).id
+    recipe = replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES)
+    key = replace(cell, seed=0, recipe=recipe, base=None).id
     if key not in _STEP_FLOPS:
-        data, towers = noise(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
-        with torch.random.fork_rng(devices=[]), one_thread():
+        data, towers, counts = noise(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False), []
+        torch.set_num_threads(1)  # runs use the other cores: several threads would wait for one another
+        with torch.random.fork_rng(devices=[]):
             scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).train()
-            feed = Feed(data, scorer.reader, fixed["recipe"], 0, cell.negatives)
-            counts = [count_step_operations(scorer, feed[step], fixed["recipe"]) for step in range(2 * SAMPLES)]
-        first = single_steps(fixed["recipe"])
+            feed = Feed(data, scorer.reader, recipe, 0, cell.negatives)
+            for step in range(recipe.steps):
+                with FlopCounterMode(display=False) as counter:
+                    batch_loss(scorer, feed[step], recipe).backward()
+                counts.append(int(counter.get_total_flops()))
+        first = single_steps(recipe)
         _STEP_FLOPS[key] = statistics.fmean(counts[:first]), statistics.fmean(counts[first:])
     return _STEP_FLOPS[key]
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Make torch use one thread inside this context. Other runs use the other cores: several threads would wait for one
-    another and take many times as long."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def count_step_operations(scorer: object, batch: object, recipe: object) -> int:
-    """Count the operations of one step's loss and its gradients."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    from menagerie.models.training.encoding import batch_loss
-
-    with FlopCounterMode(display=False) as counter:
-        batch_loss(scorer, batch, recipe).backward()
-    return int(counter.get_total_flops())
 
 
 def model_size(cell: Cell) -> int:

@@ -1,21 +1,50 @@
-"""`--dry-run`: what a study would render, and how long its training steps would take on this machine, by one step of
-each model that is taken and discarded."""
+"""`--dry-run`: what a study would render, how long its training steps would take on this machine (a step of each model
+is taken and discarded), and the page of a user's study from invented results, so that mistakes in it are found before
+anything is trained."""
 
-from collections.abc import Sequence
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Int64, UInt8
+from torch import Tensor
 
-from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder, write_csv
 from menagerie.envs.worlds import load_world
+from menagerie.generators.captioned import Captioned, Indices, all_texts
+from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.false_captions import TEXT_NEGATIVES
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.studies.frame.adaptive import all_arms, is_adaptive
-from menagerie.studies.frame.arm import Arm
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.scorer import to_device
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.feed import Feed, single_steps
+from menagerie.models.training.loop import build_optimizer, train_step
+from menagerie.studies.frame.arm import Arm, InventedResults
+from menagerie.studies.frame.parts import RecordsPart, check_page_parts, part_labels
+from menagerie.studies.frame.records import SCORES, Records, check_labels
 from menagerie.studies.frame.run import splits_by_store
-from menagerie.studies.frame.sampled_costs import Noise, time_step
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.study import AnyStudy, Study, all_arms
+from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import scenes_needed
+from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
+from menagerie.studies.runs.folder import provenance
+from menagerie.studies.runs.results import write_result
+
+WARM_UP = 8  # images of the step before the timed one, in which libraries load and compile
+OURS = Path(__file__).resolve().parents[1]
+MOST = 300  # runs; with more, inventing results takes too long
+MARGINS = (0.5, 0.5, 0.5, 0.0, -0.5, 0.5)  # between the scores of a true and a false caption, by animal pair
+LEVEL = {"accuracy": 0.75, "official": 4 / 6, "tie_rate": 1 / 6, "n": len(MARGINS)}
 
 
 def dry_run(study: Study) -> None:
@@ -27,21 +56,19 @@ def dry_run(study: Study) -> None:
         for name, text in study.notes().items():
             print(f"{name}: {text}")
         arms = all_arms(study)
-        print_rendering(study, arms)
-        seconds = print_training_time(arms) / min(study.at_once, len(arms))
-        most = ", with the most runs that results may ask for" * is_adaptive(study, arms)
-    at_once = f"{min(study.at_once, len(arms))} runs at once, as busy as this machine is now"
-    print(f"the steps take at most about {duration_text(seconds)} in all{most}, {at_once}; runs may share some of them")
-
-
-def print_rendering(study: Study, arms: Sequence[Arm]) -> None:
-    """Print, for each world and image side, the number of splits and, of the first, the numbers of scenes and of atlas
-    entries."""
-    for (world, side), recipes in splits_by_store(arm for arm in arms if arm.trains and not arm.file).items():
-        scenes = sorted(set(scenes_needed(*next(iter(recipes.items())))))
-        needed = SplitFolder(study.store, load_world(world), side).describe_needed(scenes)
-        several = f"{len(recipes)} splits, of which the first has " * (len(recipes) > 1)
-        print(f"{Path(world).stem}, {side} px: {several}{needed}")
+        for (world, side), recipes in splits_by_store(arm for arm in arms if arm.trains and not arm.file).items():
+            scenes = sorted(set(scenes_needed(*next(iter(recipes.items())))))
+            needed = SplitFolder(study.store, load_world(world), side).describe_needed(scenes)
+            several = f"{len(recipes)} splits, of which the first has " * (len(recipes) > 1)
+            print(f"{Path(world).stem}, {side} px: {several}{needed}")
+        at_once = min(study.at_once, len(arms))
+        seconds = print_training_time(arms) / at_once
+        adaptive = len({arm.id for arm in study.plan(InventedResults())}) < len(arms)
+    most = ", with the most runs that results may ask for" * adaptive
+    long = f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+    took = f"{seconds:.0f} s" if seconds < 120 else long
+    busy = f"{at_once} runs at once, as busy as this machine is now"
+    print(f"the steps take at most about {took} in all{most}, {busy}; runs may share some of them")
 
 
 def print_training_time(arms: Sequence[Arm]) -> float:
@@ -69,7 +96,112 @@ def print_training_time(arms: Sequence[Arm]) -> float:
     return total
 
 
-def duration_text(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+class Noise(Captioned):
+    """A sample of training captions with images of noise; the cost of a step doesn't depend on the images."""
+
+    complete_captions = True
+    text_negatives = TEXT_NEGATIVES
+
+    def __init__(self, recipe: SplitRecipe, resolution: int) -> None:
+        self.name, self.side = "a sample", resolution
+        scenes = recipe.subsets()["train"]
+        chosen = scenes[:: max(1, len(scenes) // 500)]
+        self.rows = [recipe.texts("train", scene) for scene in chosen]
+        self.strata = {"single_object": np.array([len(scene.objects) == 1 for scene in chosen])}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
+        return torch.randint(256, (len(indices), 3, self.side, self.side), dtype=torch.uint8)
+
+    counterfactual_images = images
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        return [self.rows[i][0] for i in indices]
+
+    def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
+        """Return the hard negatives of the scenes; for kinds that are drawn at random, captions of other scenes."""
+        return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
+
+    def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
+        """Return each item as its own counterfactual; a step with other images would take as long."""
+        return np.asarray(indices, np.int64)
+
+    def texts(self) -> Iterator[str]:
+        yield from all_texts(text for row in self.rows for text in row if text)
+
+
+noise = lru_cache(maxsize=4)(Noise)  # making one takes longer than a step
+
+
+def time_step(cell: Cell, data: Captioned) -> float:
+    """Return the seconds of a step of a cell's scorer, which has random weights. Pretrained weights, which may not be
+    here yet, would take as long."""
+    towers = replace(cell.towers, pretrained="", load=True)
+    scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).to(cell.device)
+    scorer.train()
+    step = single_steps(cell.recipe)
+    for recipe in (replace(cell.recipe, batch=min(WARM_UP, cell.recipe.batch), accumulate=1), cell.recipe):
+        optimizer = build_optimizer(scorer, recipe)
+        batch = to_device(Feed(data, scorer.reader, recipe, 0, cell.negatives)[step], scorer.device)
+        start = time.perf_counter()
+        train_step(scorer, optimizer, batch, recipe, 0, step).item()
+    return time.perf_counter() - start
+
+
+def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
+    """Make a user's page once from invented results of all arms; an error passes through.
+
+    Does nothing for shipped studies, which have tests, for more than `MOST` arms, for arms that aren't training runs,
+    for studies with a `prepare`, whose arms aren't known yet, and for those that read measures or costs of trained
+    models.
+    """
+    kind, plain = type(study), (AnyStudy.prepare, AnyStudy.measurements, AnyStudy.measures)
+    file = getattr(getattr(kind.page, "__code__", None), "co_filename", "")
+    ships = not file or Path(file).resolve().is_relative_to(OURS)
+    if ships or (kind.prepare, kind.measurements, kind.measures) != plain:
+        return
+    if len(arms) > MOST or not all(arm.trains for arm in arms):
+        return
+    with scratch_folder() as out, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of arithmetic: all invented runs are equal
+        records = Records(arms, out)
+        for arm in arms:
+            write_invented(records.folder(arm), arm)
+        place = ""
+        try:
+            for part in check_page_parts(study.page(records)):
+                if isinstance(part, RecordsPart):
+                    place = f"the part {part.name!r} of the page"
+                    check_labels({*part_labels(part)} - {*SCORES}, part.records.arms)
+                    if against := getattr(part, "against", None):
+                        part.records.estimates(part_labels(part), against)
+        except UserError as error:
+            if error.what and place:
+                raise error.at(place) from error
+            if error.what:  # a value that isn't among those allowed; else a file that only real runs leave is missing
+                raise
+
+
+def write_invented(folder: Path, arm: Arm) -> None:
+    """Write the files that a finished run leaves, with the same scores of every task for all runs."""
+    folder.mkdir(parents=True)
+    cell, tests = arm.cell, ("validation", *arm.cell.tests)
+    rows = [
+        {"subset": test, "task": task, "scene": f"{test} {pair}", "animals": f"pair {pair}"}
+        | {"caption": "true", "negative": "false", "score_caption": margin, "score_negative": 0.0}
+        for test in tests
+        for task in PAIR_TASKS
+        for pair, margin in enumerate(MARGINS)
+    ]
+    write_csv(folder / FILE, PREDICTIONS, ([row.get(name, "") for name in PREDICTIONS] for row in rows))
+    four_way = {f"{part} score": LEVEL | {"tie_rate": None} for part in ("text", "image", "group")}
+    result = {
+        **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
+        **{"axes": list(cell.axes), "images_seen": cell.images_seen, "train_images": 1, **cell.data.counts()},
+        **{"parameters": 1, "subsets": {test: dict.fromkeys(PAIR_TASKS, LEVEL) | four_way for test in tests}},
+        **{"loss_negatives": [], "parsed": "", "carried": {}, "seconds": 1.0},
+        "provenance": {**provenance(), "step_cpu_seconds": 1.0},
+    }
+    write_result(folder, result, (FILE,))

@@ -49,10 +49,8 @@ def four_way_scores(folder: Path, part: str) -> pd.DataFrame:
     right by its "text", "image" or "group" score, else 0; a tie is wrong."""
     records = read_predictions(folder, counterfactuals=True).dropna(subset=COUNTERFACTUAL)
     own, own_false, counterfactual_false, counterfactual = (records[name] for name in (*SCORES, *COUNTERFACTUAL))
-    text, image = (
-        (own > own_false) & (counterfactual > counterfactual_false),
-        (own > counterfactual_false) & (counterfactual > own_false),
-    )
+    text = (own > own_false) & (counterfactual > counterfactual_false)
+    image = (own > counterfactual_false) & (counterfactual > own_false)
     right = {"text": text, "image": image, "group": text & image}
     columns = ["subset", "task", "scene", "caption", "animals"]
     return records[columns].assign(value=right[choose("score", part, right)].astype(float))
@@ -88,7 +86,9 @@ def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[s
     if other == key or other not in groups:
         return None
     for one in (other, key):
-        refuse_equal_keys(groups[one], one, by)
+        if (part := groups[one]).duplicated(list(KEY)).any():
+            varied = [name for name in part if name not in {*KEY, *by, "animals", "value"} and part[name].nunique() > 1]
+            raise UserError(f"records of {one} occur several times; add to `by`, or narrow by `where`, one of {varied}")
     of_pairs = [groups[one].groupby(list(CLUSTER), sort=False)["value"].agg(["sum", "count"]) for one in (other, key)]
     pairs = of_pairs[1].join(of_pairs[0].add_suffix("_before"), how="inner")
     before, after = (groups[one].merge(pairs, left_on=list(CLUSTER), right_index=True) for one in (other, key))
@@ -97,13 +97,6 @@ def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[s
         return both.assign(value=both["value"] - both["value_before"]) if len(both) else None
     gained = after["sum"] - after["sum_before"] * (after["count"] / after["count_before"])
     return after.assign(value=gained / after["count"])
-
-
-def refuse_equal_keys(part: pd.DataFrame, key: Key, by: Sequence[str]) -> None:
-    """Raise if two records of a group have the same `KEY`."""
-    if part.duplicated(list(KEY)).any():
-        varied = [name for name in part if name not in {*KEY, *by, "animals", "value"} and part[name].nunique() > 1]
-        raise UserError(f"records of {key} occur several times; add to `by`, or narrow by `where`, one of {varied}")
 
 
 def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
@@ -131,31 +124,23 @@ def interval(
 def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate | None:
     """Estimate a statistic of the means of several groups, over the seeds that all of them have; None if there is
     none."""
-    parts = keep_common_seeds(parts)
-    if not len(parts[0]):
+    common = set.intersection(*(set(part["seed"]) for part in parts))
+    if not common:
         return None
+    parts = [part[part["seed"].isin(common)] for part in parts]
     sums, counts, seeds, pairs = clusters(parts)
     value = float(function((sums.sum(0) / counts.sum(0))[None])[0])
-    each = [
-        function(np.array([[part[part.seed == seed].value.mean() for part in parts]]))[0]
-        for seed in dict.fromkeys(seeds)
-    ]
+    of_seeds = np.column_stack([part.groupby("seed")["value"].mean() for part in parts])
+    each = function(of_seeds)
     deviation = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
     fewest = min(part["animals"].nunique() for part in parts)
     low, high = statistic_interval(function, sums, counts, seeds, pairs)
     return Estimate(value, low, high, sum(map(len, parts)), fewest, len(each), deviation)
 
 
-def keep_common_seeds(parts: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
-    """Keep the records of the seeds that all groups have."""
-    common = set.intersection(*(set(part["seed"]) for part in parts))
-    return [part[part["seed"].isin(common)] for part in parts]
-
-
-Matrix = Float64[np.ndarray, "clusters groups"]
-
-
-def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[Any], list[Any]]:
+def clusters(
+    parts: Sequence[pd.DataFrame],
+) -> tuple[Float64[np.ndarray, "clusters groups"], Float64[np.ndarray, "clusters groups"], list[Any], list[Any]]:
     """Sum and count records by animal pair of a seed (rows) and group (columns); also returns the seed and the pair of
     each row."""
     summed = [part.groupby(["seed", "animals"])["value"].agg(["sum", "count"]) for part in parts]

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from menagerie.envs.core.files import file_names
 from menagerie.envs.core.validation import SHARE
-from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -78,31 +77,26 @@ class Grid(SplitStudy):
         named = {m: f"{label_text('model', m)} (not tuned)" for m in untuned_models(self)}
         rows, words = ("model", *place), {"pairs": fractions(records), "model": named}
         yield from self.answer(swaps)
-        yield self.figure("accuracy", swaps, SAYS)
+        yield self.figure(swaps)
         yield Table("summary", swaps, rows, words=words, says=SUMMARY)
         if len(self.models) > 1:
             says = f"Percentage points above {title_of(self.models[0])} on the same records, with intervals."
             yield Table("differences", swaps, rows, against={"model": self.models[0]}, says=says)
         yield Heading("All tasks", INCOMPLETE)
         scores, files = records.scores, file_names(self.tests)
-        filled = set(scores[scores["n"] > 0]["subset"]) if len(scores) else set(self.tests)
-        for test in (test for test in self.tests if test in filled):  # some tests have no scenes in any split
+        for test in self.tests:
             found = records.where(subset=test)
+            if len(scores) and not found.scores["n"].any():
+                continue  # no split has scenes for it
             yield Heading(self.label(test), level=3)
             yield Table(f"tasks-{files[test]}", found, rows, ("task",))
-            if test in self.unseen and len(scores):
-                pairs = found.where(task=tuple(task for task in PAIR_TASKS if task in set(scores["task"])))
-                folded = f"All tasks of {self.label(test)} as a figure"
-                yield self.figure(f"recognition-{files[test]}", pairs, "Accuracy (%) by task.", ("task",), folded)
         yield Heading("Where the models err")
         yield Cases("cases", records.where(subset=self.tests), rows, says="By what images show.")
 
     def answer(self, swaps: Records) -> Iterator[Part]:
         """Yield a sentence for each test of `unseen`: accuracies of at most `MOST_LISTED` models at the first place."""
         first = self.places[0]
-        where = ", ".join(
-            f"{name.replace('_', ' ')} {label_text(name, as_column(value))}" for name, value in first.items()
-        )
+        where = ", ".join(f"{n.replace('_', ' ')} {label_text(n, as_column(v))}" for n, v in first.items())
         for test in self.unseen:
             found = swaps.where(subset=test, **first).estimates(("model",))
             said = [f"{title_of(m)} {100 * e.value:.1f} % [{e.bounds}]" for (m,), e in found.items()][:MOST_LISTED]
@@ -110,9 +104,7 @@ class Grid(SplitStudy):
                 on = self.label(test).replace("_", " ")
                 yield Sentence(f"On {on}, with {where}, swaps are right in: {', '.join(said)}. Chance is 50 %.")
 
-    def figure(
-        self, name: str, records: Records, says: str, tests: tuple[str, ...] = ("subset",), folded: str = ""
-    ) -> Part:
+    def figure(self, swaps: Records) -> Part:
         """Choose a figure: a heat map if two axes have three values or more, lines if one has, else bars; with
         `--split` always bars."""
         values = {axis: len(set(map(as_column, (place[axis] for place in self.places)))) for axis in self.places[0]}
@@ -121,13 +113,13 @@ class Grid(SplitStudy):
         short = [axis for axis in varied if values[axis] <= FEW]
         if self.split or not long:
             rows = ("model", *(axis for axis in varied if axis == "split" or not self.split))
-            return Bars(name, records, rows=rows, panels=tests, says=says, folded=folded)
+            return Bars("accuracy", swaps, rows=rows, panels=("subset",), says=SAYS)
         if len(long) == 1:
             stroke, *others = *short, ""
-            panels = (*tests, *filter(None, others))
-            return Lines(name, records, x=long[0], stroke=stroke, panels=panels, says=says, folded=folded)
+            panels = ("subset", *filter(None, others))
+            return Lines("accuracy", swaps, x=long[0], stroke=stroke, panels=panels, says=SAYS)
         up, across, *rest = long
-        return HeatMap(name, records, x=across, y=up, panels=(*tests, *rest, *short, "model"), says=says, folded=folded)
+        return HeatMap("accuracy", swaps, x=across, y=up, panels=("subset", *rest, *short, "model"), says=SAYS)
 
 
 MOST_LISTED = 5  # models in a title or a sentence

@@ -1,13 +1,6 @@
 """Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result; the job that
 takes them, and how it is sent to other processes.
 
-    @dataclass(frozen=True)
-    class Norm(Measure):
-        power: int = 2
-
-        def rows(self, scorer, material, seed):
-            yield {"norm": float(sum((p.detach() ** self.power).sum() for p in scorer.parameters()))}
-
 A measure's class may be in a user's study file. Other processes import that file as a module; then `main` starts
 nothing.
 """
@@ -54,8 +47,8 @@ class Measure(ABC):
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
         """Yield rows of a tidy table: numbers, texts and lists of them; None or nan for a missing value.
 
-        `scorer` is in evaluation mode on the cell's device and must not be changed: other measures may follow. `seed`
-        is the cell's; torch's generator is seeded with it.
+        `scorer` is in evaluation mode on the cell's device and must not be changed. `seed` is the cell's; torch's
+        generator is seeded with it.
         """
 
     @cached_property
@@ -64,7 +57,14 @@ class Measure(ABC):
         kind = type(self)
         known = {"name": kind.__qualname__, "version": self.version, "settings": changed_fields(self)}
         ours = class_file(kind).is_relative_to(Path(__file__).resolve().parents[1])
-        return known | ({} if ours else {"source": digest(class_source(kind))})
+        return known | ({} if ours else {"source": digest(inspect.getsource(kind))})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Name the class by its module or file: other processes can't import a script that was started."""
+        kind, values = type(self), {item.name: getattr(self, item.name) for item in fields(self)}
+        file = str(class_file(kind))
+        named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
+        return open_measure, (kind.__module__ if named else file, kind.__qualname__, values)
 
     def file(self, step: int | None = None) -> str:
         """Return the name of the measure's file in a cell's folder."""
@@ -73,32 +73,31 @@ class Measure(ABC):
 
 
 def class_file(kind: type) -> Path:
-    """Return the file of a class, even if that file was started as a script. Raises if the class has no file."""
+    """Return the file of a class, even if that file was started as a script. Raises if other processes can't find the
+    class."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    if not file or not Path(file).is_file():
-        raise unfindable_class(kind)
+    if not file or not Path(file).is_file() or "<" in kind.__qualname__:  # <locals>
+        raise UserError(
+            f"other processes can't find the measure {kind.__name__}, because its class is in no file, or in a "
+            "function; define it at the top level of a .py file"
+        )
     return Path(file).resolve()
 
 
-def class_source(kind: type) -> str:
-    """Return the source text of a class; raises if there is none."""
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError) as error:
-        raise unfindable_class(kind) from error
-
-
-def unfindable_class(kind: type) -> UserError:
-    """Make the error for a class that other processes can't find."""
-    return UserError(
-        f"other processes can't find the measure {kind.__name__}, because its class is in no file, or in a function; "
-        "define it at the top level of a .py file"
-    )
-
-
 def write_measured(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write what was measured of the cell in `folder` after `step` (None: after training); returns the file."""
-    lines = [first_line(folder, measure, step), *(as_json_row(measure, row) for row in rows)]
+    """Write what was measured of the cell in `folder` after `step` (None: after training); returns the file. Raises for
+    a value that JSON hasn't, and for a column named "step"."""
+    lines, kind = [first_line(folder, measure, step)], f"the measure {type(measure).__name__}"
+    for row in rows:
+        values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
+        lines.append({name: None if value != value else value for name, value in values.items()})
+        try:
+            json.dumps(lines[-1], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            way_out = "give numbers, texts and lists of them, and None for a missing value"
+            raise UserError(f"{kind} gives a row that can't be written ({error}): {row!s:.200}; {way_out}") from error
+        if "step" in row:
+            raise UserError(f"{kind} has a column 'step', the name of the column for kept states; rename it")
     write_records(file := folder / FOLDER / measure.file(step), lines)
     return file
 
@@ -109,32 +108,18 @@ def first_line(folder: Path, measure: Measure, step: int | None) -> Row:
     return {"cell": folder.name, "step": step, **measure.settings}
 
 
-def as_json_row(measure: Measure, row: Mapping[str, Any]) -> Row:
-    """Convert a row to values of JSON; raises for other values, and for a column named "step"."""
-    values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
-    values = {name: None if value != value else value for name, value in values.items()}
-    kind = f"the measure {type(measure).__name__}"
-    try:
-        json.dumps(values, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        way_out = "give numbers, texts and lists of them, and None for a missing value"
-        raise UserError(f"{kind} gives a row that can't be written ({error}): {row!s:.200}; {way_out}") from error
-    if "step" in values:
-        raise UserError(f"{kind} has a column 'step', the name of the column for kept states; rename it")
-    return values
-
-
 def read_measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
     """Read the rows that were measured of the cell in a folder; None if it wasn't measured yet.
 
     `at` lists the steps of the kept states that were measured, None for the end of training; rows of states begin with
     their "step". Raises `UserError` for a file that is damaged, or is of another cell.
     """
-    files = {step: folder / FOLDER / measure.file(step) for step in at}
-    found = {step: read_rows(file, first_line(folder, measure, step)) for step, file in files.items() if file.exists()}
-    if not found:
-        return None
-    return [({} if step is None else {"step": step}) | row for step, rows in found.items() for row in rows]
+    found: list[Row] | None = None
+    for step in at:
+        if (file := folder / FOLDER / measure.file(step)).exists():
+            before = {} if step is None else {"step": step}
+            found = [*(found or []), *(before | row for row in read_rows(file, first_line(folder, measure, step)))]
+    return found
 
 
 def read_rows(file: Path, first: Row) -> list[Row]:
@@ -148,22 +133,8 @@ def read_rows(file: Path, first: Row) -> list[Row]:
     return rows
 
 
-Sent = tuple[str, str, dict[str, Any]]
-"""A measure without its class, for other processes: the user's file or the module that defines it, name, fields."""
-
-
-def as_sent(measure: Measure) -> Sent:
-    """Return a measure in this form; raises for a class that other processes can't find."""
-    kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
-    if "<" in kind.__qualname__:  # <locals>
-        raise unfindable_class(kind)
-    named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
-    return kind.__module__ if named else str(class_file(kind)), kind.__qualname__, values
-
-
-def open_sent(sent: Sent) -> Measure:
-    """Make a measure in this process. Raises if its class can't be found."""
-    place, name, values = sent
+def open_measure(place: str, name: str, values: dict[str, Any]) -> Measure:
+    """Make a measure of the class `name` in a module or a user's file."""
     try:
         module: Any = own_module(place) if place.endswith(".py") else importlib.import_module(place)
         return attrgetter(name)(module)(**values)
@@ -179,9 +150,7 @@ class Measuring(AnyJob):
     """The job of measuring a finished cell: after its last step, at states that were kept, or both."""
 
     of: "Job"
-    measures: tuple[Measure | Sent, ...]
-    """They are sent to other processes without their classes: one that can't be found there is an error only when the
-    job runs."""
+    measures: tuple[Measure, ...]
     at: tuple[int | None, ...] = END
 
     @cached_property
@@ -190,43 +159,26 @@ class Measuring(AnyJob):
 
     @cached_property
     def name(self) -> str:
-        return f"{', '.join(type(measure).__name__ for measure in self.here)} of {self.of.name}"
+        return f"{', '.join(type(measure).__name__ for measure in self.measures)} of {self.of.name}"
 
-    @property
-    def folder(self) -> Path:
-        return self.of.folder / FOLDER
-
-    @property
-    def group(self) -> str:
-        """The data file, which takes seconds to open. Jobs with the same file go to one worker if it is idle."""
-        return str(self.of.data_file)
+    def __post_init__(self) -> None:
+        alike = {"folder": self.of.folder / FOLDER, "threads": self.of.threads, "device": self.of.device}
+        # Jobs with the same data file, which takes seconds to open, go to one worker if it is idle.
+        vars(self).update(alike, group=str(self.of.data_file))
 
     @property
     def steps(self) -> int:
         return len(self.parts)
 
     @property
-    def threads(self) -> int:
-        return self.of.threads
-
-    @property
-    def device(self) -> str:
-        return self.of.device
-
-    @cached_property
-    def here(self) -> tuple[Measure, ...]:
-        return tuple(each if isinstance(each, Measure) else open_sent(each) for each in self.measures)
-
-    @property
     def parts(self) -> list[tuple[Measure, int | None]]:
         """The measures to take, each with its step, state by state; None for the end of training. Steps that the run
         doesn't reach are left out."""
         states = [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
-        return [(each, step) for step in states for each in self.here]
+        return [(each, step) for step in states for each in self.measures]
 
     @property
     def missing(self) -> list[tuple[Measure, int | None]]:
-        """The parts that aren't measured yet."""
         return [(each, step) for each, step in self.parts if not (self.folder / each.file(step)).exists()]
 
     @property
@@ -237,30 +189,22 @@ class Measuring(AnyJob):
         """Measure what isn't measured yet."""
         import torch
 
+        from menagerie.models.checkpoint import load_checkpoint
+        from menagerie.models.kept_states import load_kept_state
+        from menagerie.studies.runs.cell import CHECKPOINT
         from menagerie.studies.runs.graphs import give_readers, open_material, read_graphs
         from menagerie.studies.runs.machine import settle_torch
 
         settle_torch(self.threads)
-        material, cell, missing = open_material(self.of), self.of.cell, self.missing
+        material, cell, missing, folder = open_material(self.of), self.of.cell, self.missing, self.of.folder
         number = count(self.steps - len(missing) + 1)
         for step, parts in groupby(missing, key=itemgetter(1)):
-            scorer = scorer_after(self.of, step).to(cell.device)
+            if step is None:
+                scorer = load_checkpoint(folder / CHECKPOINT, cell.model).to(cell.device)
+            else:
+                scorer = load_kept_state(folder, step, cell.model).to(cell.device)
             give_readers(scorer, read_graphs(self.of, material))
             for measure, _ in parts:
                 torch.manual_seed(cell.seed)  # whatever was measured before in this process
-                write_measured(self.of.folder, measure, step, measure.rows(scorer.eval(), material, cell.seed))
+                write_measured(folder, measure, step, measure.rows(scorer.eval(), material, cell.seed))
                 report(next(number), "")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Measuring, (self.of, tuple(map(as_sent, self.here)), self.at), {"id": self.id, "name": self.name}
-
-
-def scorer_after(job: "Job", step: int | None) -> "Scorer":
-    """Load a cell's scorer as it was after a step whose state was kept, or (None) at the end of training."""
-    from menagerie.models.checkpoint import load_checkpoint
-    from menagerie.models.kept_states import load_kept_state
-    from menagerie.studies.runs.cell import CHECKPOINT
-
-    if step is None:
-        return load_checkpoint(job.folder / CHECKPOINT, job.cell.model)
-    return load_kept_state(job.folder, step, job.cell.model)

@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import tyro
 
+from menagerie.envs.core import validation
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT, markers_of
-from menagerie.envs.core.validation import (
-    PARTS,
-    SCENES,
-    SEEDS,
-    SHARE,
-    SIDE,
-    SOME_PROCESSES,
-    STEPS,
-    THREADS,
-    VIEWS,
-    Range,
-    Several,
-)
+from menagerie.envs.core.validation import SHARE, SOME_PROCESSES, STEPS, VIEWS, Range, Several
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import test_label
 from menagerie.generators.splits.binding import BindingRecipe
@@ -56,7 +45,7 @@ class AnyOptions:
     """Folder of atlases and split files, which all studies share."""
     device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
+    threads: Annotated[int, PLACE, validation.THREADS] = 1
     """Threads of each training run; part of the configuration, because rounding depends on it."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Runs at once; 0 takes one per core, or a single one on cuda. On a cpu results don't depend on it."""
@@ -65,12 +54,12 @@ class AnyOptions:
 
     @property
     def cores(self) -> int:
-        """Number of rendering processes: as configured, or one per core."""
+        """Number of rendering processes."""
         return self.workers or usable_cores()
 
     @property
     def at_once(self) -> int:
-        """Number of runs at once: as configured, or one per core, or one on cuda."""
+        """Number of runs at once."""
         return self.workers or (1 if self.device.startswith("cuda") else self.cores)
 
     @classmethod
@@ -85,9 +74,9 @@ class StudyOptions(AnyOptions):
 
     models: Annotated[tuple[str, ...], WHAT, FIRST, GROWS, Several(least=1)] = ("clip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own."""
-    seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 1
+    seeds: Annotated[int, WHAT, FIRST, GROWS, validation.SEEDS] = 1
     """Number of seeds, from 0; each decides split and training."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, validation.PARTS] = field(
         default_factory=partial(scorer_options, "small")
     )
     """Options of each model, by default in the sizes for small towers; only those of chosen models are recorded."""
@@ -144,13 +133,13 @@ class SplitOptions(ModelOptions, StudyOptions):
 
     world: Annotated[str, DATA, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
-    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
+    resolution: Annotated[int, DATA, FIRST, validation.SIDE] = 64
     """Side of the square images, in pixels."""
     views: Annotated[Count, DATA, VIEWS] = 16
     """Views of each training scene."""
     test_views: Annotated[Count, DATA, VIEWS] = 4
     """Views of each test scene, none of them used in training."""
-    test_scenes: Annotated[Count, DATA, SCENES] = 400
+    test_scenes: Annotated[Count, DATA, validation.SCENES] = 400
     """Largest number of scenes in a test subset."""
     template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""

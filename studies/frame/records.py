@@ -1,7 +1,7 @@
 """The results of a study's finished runs, as tidy tables and estimates. Loads pandas when a table is first
 requested."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -11,7 +11,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import write_records
 from menagerie.models.cell_results import RESULT
-from menagerie.studies.frame.arm import Arm, KnownResults, as_column
+from menagerie.models.registry import short_name
+from menagerie.studies.frame.arm import Arm, KnownResults, as_column, label_text
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 TESTS = ("subset", "task")
 PAIRS = "test"  # narrows to pairs of subset and task
+RECORD = ("scene", "caption", "animals", "value")  # columns of `points` beside labels and tests
 
 
 @dataclass(frozen=True)
@@ -38,31 +40,26 @@ class Records(KnownResults):
     groups: tuple[str, ...] = ()
     """The tests of `regroup`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
-    """Maps an arm to the test of each of its scenes, by the scene's key; these replace the tests that its split
-    names."""
+    """Maps an arm to the test of each of its scenes (`regroup`)."""
     four_way_part: str = ""
     """The part of four-way items, text, image or group, that the records of `four_way_items` are valued by."""
     snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
     """The results that `results` has read; None for those that don't exist yet. Narrowed records share it, so that a
     page shows one moment even if runs end while it is made."""
-
     missing: list[str] = field(default_factory=list, compare=False, repr=False)
     """The arms whose results were requested but don't exist yet. A plan that requests some may grow."""
 
     @property
     def owner(self) -> str:
-        """The name under which this folder owns trials of searches, the same on every machine."""
         return id_of(self.out)
 
     def storage(self, given: str) -> str:
-        """Return where trials of searches are stored: `given` or, if that is empty, a file in the study's folder."""
         return given or str(self.out / "journal.log")
 
     def folder(self, arm: Arm) -> Path:
         return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
     def has_diverged(self, arm: Arm) -> bool:
-        """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
         return (self.folder(arm) / DIVERGED).exists()
 
     def left_out(self, arm: Arm) -> str:
@@ -70,7 +67,6 @@ class Records(KnownResults):
         return reason_in(self.folder(arm), LEFT_OUT)
 
     def over(self, arm: Arm) -> bool:
-        """Whether an arm has ended, with a result or without."""
         return self.result(arm) is not None or self.has_diverged(arm) or bool(self.left_out(arm))
 
     def result(self, arm: Arm) -> dict[str, Any] | None:
@@ -81,12 +77,7 @@ class Records(KnownResults):
             self.missing.append(arm.id)
         return found
 
-    def others(self, arms: Container[str]) -> list[str]:
-        """List the ids of finished training runs in this folder that aren't in `arms`."""
-        return sorted(file.parent.name for file in self.out.glob(f"cells/*/{RESULT}") if file.parent.name not in arms)
-
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
-        """Return the accuracy (0 to 1) of a finished arm; 0 if it diverged, None while it has no result."""
         result = self.result(arm)
         if result is None:
             return 0.0 if self.has_diverged(arm) else None
@@ -96,7 +87,6 @@ class Records(KnownResults):
         return float(accuracy)
 
     def weights(self, arm: Arm, name: str) -> Start | None:
-        """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet)."""
         result = self.result(arm)
         return start_at(self.folder(arm) / CHECKPOINT, arm.cell.model, name, result["images_seen"]) if result else None
 
@@ -110,38 +100,35 @@ class Records(KnownResults):
     def labels(self, name: str) -> list[Any]:
         """List the values of a label in the order of the plan, those of unfinished arms too. For subset and task only
         finished arms count."""
-        if name in TESTS:
-            return list(dict.fromkeys(self.scores[name])) if len(self.scores) else []
-        return list(dict.fromkeys(arm.place[name] for arm in self.arms if name in arm.place))
+        values = self.scores.get(name, ()) if name in TESTS else (a.place[name] for a in self.arms if name in a.place)
+        return list(dict.fromkeys(values))
 
     @property
     def tests(self) -> tuple[str, ...]:
         """The tests of all arms, in the order of tables."""
-        if self.groups:
-            return self.groups
-        return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
+        return self.groups or tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
         """Narrow the records to these values of labels, of `subset` and of `task`. A tuple allows several values, or is
         one value of a label whose values are tuples.
 
-        `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises `UserError` for a label that no
-        arm has.
+        `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises for a label that no arm has.
         """
-        several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
-        tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
-        labels = {name: wanted_values(wanted[name]) for name in several if name not in tests}
-        if self.arms and (odd := sorted(missing_labels(labels, self.arms))):
-            raise unknown_label(odd[0], self.arms)
+        chosen, labels = list(self.chosen), {}
+        for name, value in wanted.items():
+            several = tuple(value) if isinstance(value, tuple | list | set) else (value,)
+            if name in (*TESTS, PAIRS):
+                chosen.append((name, several))
+            else:
+                labels[name] = {*map(as_column, several)} | (set() if isinstance(value, set) else {as_column(value)})
+        check_labels(labels, self.arms)
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
-        return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
+        return replace(self, arms=tuple(arms), chosen=tuple(chosen))
 
     def regroup(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
         """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene, by the
-        scene's key.
-
-        Left out are scenes without such a test, and results without records, such as four-way scores. Narrow to
-        subsets before calling this."""
+        scene's key. Left out are other scenes, and results without records, such as four-way scores. Narrow to subsets
+        before calling this."""
         return replace(self, groups=tuple(groups), group=group)
 
     def four_way_items(self, part: str) -> "Records":
@@ -171,6 +158,12 @@ class Records(KnownResults):
         ]
         return self._narrow(pd.DataFrame(rows))
 
+    def _scores_of_points(self) -> "pd.DataFrame":
+        """Compute the table of `scores` from the records."""
+        labels = [name for name in self.points if name not in RECORD]
+        found = self.points.groupby(labels, sort=False)["value"] if labels else None
+        return self.points if found is None else found.agg(accuracy="mean", n="count").reset_index()
+
     @cached_property
     def points(self) -> "pd.DataFrame":
         """A row for each record of each finished arm: labels, subset, task, scene, caption, animals, and `value`, 1
@@ -181,15 +174,17 @@ class Records(KnownResults):
 
         points = partial(four_way_scores, part=self.four_way_part) if self.four_way_part else points_in
         tested = [arm for arm, result in self.results if result.get("subsets")]
-        parts = [self._regroup(arm, self._narrow(points(self.folder(arm)))).assign(**arm.place) for arm in tested]
+        parts = []
+        for arm in tested:
+            part = self._narrow(points(self.folder(arm)))
+            if self.group:
+                part = part.assign(subset=part["scene"].map(self.group(arm))).dropna(subset="subset")
+            parts.append(part.assign(**arm.place))
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def rows_of(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
         """Return a measure's rows for all finished arms that were measured, with the arms' labels. `at` lists the steps
-        of kept states, and None for the end of training; rows of states have the column "step".
-
-        Raises `UserError` for a column that is a label too.
-        """
+        of kept states, and None for the end of training; rows of states have the column "step"."""
         import pandas as pd
 
         from menagerie.studies.frame.measure import read_measured
@@ -199,20 +194,6 @@ class Records(KnownResults):
             kind = type(measure).__name__
             raise UserError(f"the measure {kind} has a column {min(twice)!r}, which is a label of runs; rename it")
         return pd.DataFrame([arm.place | row for arm, row in found])
-
-    def _regroup(self, arm: Arm, points: "pd.DataFrame") -> "pd.DataFrame":
-        """Give an arm's records the tests of `regroup`, if there are any."""
-        if not self.group:
-            return points
-        tests = points["scene"].map(self.group(arm))
-        return points.assign(subset=tests)[tests.notna()]
-
-    def _scores_of_points(self) -> "pd.DataFrame":
-        """Compute the table of `scores` from the records."""
-        points = self.points
-        labels = [name for name in points if name not in ("scene", "caption", "animals", "value")]
-        found = points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count") if len(points) else points
-        return found.reset_index(drop=not len(points))
 
     def _narrow(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """Keep the rows of the chosen subsets and tasks."""
@@ -231,20 +212,18 @@ class Records(KnownResults):
     ) -> "dict[tuple[Any, ...], Estimate]":
         """Estimate the mean of all records of each combination of the labels `by`, in the order of the plan.
 
-        `against={"model": "clip"}`: estimate how far each group is above the group that is the same but for these
-        labels, on the animal pairs of each seed and test that both have. `statistic=("pairs", area)`: estimate the
-        statistic `area` of the means along the label "pairs", one for each combination of the other labels, over the
-        seeds that all its groups have; none if there is no such seed. Tasks whose records aren't kept (four-way items)
-        have the mean of all records and no interval, if `by` has the task and neither is given."""
+        `against={"model": "clip"}`: how far each group is above the group that is the same but for these labels, on the
+        animal pairs of each seed and test that both have. `statistic=("pairs", area)`: the statistic `area` of the
+        means along the label "pairs", over the seeds that all groups have; none without such a seed. Tasks whose
+        records aren't kept (four-way items) have a mean without interval, if `by` has the task and neither is given.
+        """
         from menagerie.studies.frame.estimate import estimates, without_records
 
         by = (by,) if isinstance(by, str) else by
         against = against and {name: as_column(value) for name, value in against.items()}
-        if self.arms and (odd := sorted(missing_labels({*by} - {*TESTS}, self.arms))):
-            raise unknown_label(odd[0], self.arms)
+        check_labels({*by} - {*TESTS}, self.arms)
         if odd := [name for name in against or () if name not in by]:
-            line = f"against={dict(against or {})}: {odd[0]} must be among `by`, got {tuple(by)}"
-            raise UserError(line, "against")
+            raise UserError(f"against={against}: {odd[0]} must be among `by`, got {tuple(by)}", "against")
         found = estimates(self.points, by, against, statistic) if len(self.points) else {}
         if not self.four_way_part and against is None and statistic is None and "task" in by and len(self.scores):
             kept = set(self.points["task"]) if len(self.points) else set()
@@ -262,12 +241,10 @@ class StoredCell(NamedTuple):
 
 
 def read(folder: Path | str) -> Records:
-    """Read the records of the finished runs in a study's folder, for notebooks and scripts; for `evaluate.py` those of
-    each model on each split.
+    """Read the records of the finished runs in a study's folder, for notebooks and scripts.
 
-    Raises `UserError` for a folder that isn't a study's, or has no finished run, or has no records but tables of
-    numbers, as those of `transfer.py` and of probed models; the error names these tables.
-    """
+    Raises `UserError` for a folder that isn't a study's, has no finished run, or has no records but tables of numbers,
+    as those of `transfer.py` and of probed models."""
     out = Path(folder)
     tables = [str(out / name) for name in ("results.csv", "bits.csv") if (out / name).exists()]
     results = [] if tables and not (out / CELLS).exists() else read_results(out)
@@ -278,53 +255,39 @@ def read(folder: Path | str) -> Records:
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
     """Make an arm from a line of `cells.jsonl`."""
-    labels = result.get("labels")
-    if labels is None:
-        labels = {name: result[name] for name in dict.fromkeys((*FRACTIONS, *result.get("axes", ()))) if name in result}
+    named = dict.fromkeys((*FRACTIONS, *result.get("axes", ())))
+    labels = result.get("labels", {name: result[name] for name in named if name in result})
     tests = tuple(name for name in result["subsets"] if name != "validation")
     return Arm(StoredCell(result["id"], result["model"], result["seed"], tests), labels)
 
 
 def read_cell_result(folder: Path) -> dict[str, Any] | None:
-    """Return the result in a cell's folder, read once; None if the cell isn't finished."""
+    """Return the result in a cell's folder; None if the cell isn't finished."""
     try:
-        stamp = (folder / RESULT).stat().st_mtime_ns
-    except OSError:
+        return result_at(folder, (folder / RESULT).stat().st_mtime_ns)
+    except FileNotFoundError:
         return None
-    return result_at(folder, stamp)
+
+
+@cache
+def result_at(folder: Path, changed: int) -> dict[str, Any] | None:
+    """Read the result in a folder, once for each time at which it `changed`."""
+    return read_result(folder)
 
 
 @cache  # finished runs don't change, and hashing weights takes long
 def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
-    """Return a checkpoint as the start of another run."""
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
 
 
-def wanted_values(wanted: Any) -> set[Any]:
-    """Return the values that `where` accepts for a label: the given one, or any of several; a tuple may be either."""
-    several = set(map(as_column, wanted)) if isinstance(wanted, tuple | list | set) else set()
-    return several if isinstance(wanted, set) else {as_column(wanted), *several}
-
-
-def missing_labels(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
-    """Return those of `labels` that no arm has."""
-    return {*labels} - {name for arm in arms for name in arm.place}
-
-
-def unknown_label(name: str, arms: Iterable[Arm]) -> UserError:
-    """Return the error for a label that no arm has."""
-    known = sorted({name for arm in arms for name in arm.place})
-    line = f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task"
-    return UserError(line, "label")
-
-
-@cache
-def result_at(folder: Path, stamp: int) -> dict[str, Any] | None:
-    """Read the result in a folder. `stamp` is when its file changed: a cached result is used only for the same
-    `stamp`."""
-    return read_result(folder)
+def check_labels(labels: Iterable[str], arms: Sequence[Arm]) -> None:
+    """Raise for a label that no arm has; for none if there are no arms."""
+    known = {name for arm in arms for name in arm.place}
+    if arms and (odd := sorted({*labels} - known)):
+        line = f"no run has a label {odd[0]!r}; labels are {', '.join(sorted(known))}, subset and task"
+        raise UserError(line, "label")
 
 
 SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
@@ -337,16 +300,48 @@ def write_cells(records: Records) -> None:
 
 
 def write_cells_and_results(records: Records) -> None:
-    """Write `cells.jsonl` and `results.csv`."""
+    """Write `cells.jsonl` and `results.csv`, a row for each subset and task of each finished arm."""
     write_cells(records)
-    labels = list(dict.fromkeys(name for arm in records.arms for name in arm.place))
-    rows = (row for arm, result in records.results for row in result_rows(arm, result))
-    columns = [*labels, *SCORES]
+    rows = [
+        arm.place | {"subset": subset, "task": task, **scores, "images_seen": result["images_seen"]}
+        for arm, result in records.results
+        for subset, tasks in result["subsets"].items()
+        for task, scores in tasks.items()
+    ]
+    columns = [*dict.fromkeys(name for arm in records.arms for name in arm.place), *SCORES]
     write_csv(records.out / "results.csv", columns, ([row.get(name) for name in columns] for row in rows))
 
 
-def result_rows(arm: Arm, result: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """Yield a row for each subset and task of a finished arm."""
-    for subset, tasks in result["subsets"].items():
-        for task, scores in tasks.items():
-            yield arm.place | {"subset": subset, "task": task, **scores, "images_seen": result["images_seen"]}
+def compare_runs(first: Path, second: Path) -> Path:
+    """Print how the run `second` (B) differs from `first` (A) on the records that both have; writes comparison.csv
+    into B. A user's model is named by its file without the folder, which may differ."""
+    import pandas as pd
+
+    from menagerie.studies.analysis.tables import print_table, to_csv
+    from menagerie.studies.frame.estimate import KEY, estimates
+
+    sides = [read(folder).points for folder in (first, second)]
+    sides = [side.assign(model=side["model"].map(short_name)) for side in sides]
+    labels = [name for name in sides[0] if name not in (*RECORD, *TESTS, "seed") and name in sides[1]]
+    on = [*labels, *KEY]
+    common = sides[0][on].merge(sides[1][on], on=on)
+    if not len(common):
+        raise UserError(f"{first} and {second} have no record in common: other models, worlds, splits, places or seeds")
+    named = zip(("A", "B"), sides, strict=True)
+    both = pd.concat([side.merge(common, on=on).assign(run=name) for name, side in named], ignore_index=True)
+    by = [*labels, *TESTS, "run"]
+    levels, changes = estimates(both, by), estimates(both, by, against={"run": "A"})
+    rows = [
+        (
+            *(label_text(name, value) for name, value in zip(by, key[:-1], strict=False)),
+            *(f"{100 * levels[*key[:-1], run].value:.1f}" for run in ("A", "B")),
+            *(str(change), str(change.n)),
+        )
+        for key, change in sorted(changes.items(), key=lambda item: [*map(str, item[0])])
+    ]
+    named_numbers = [*levels.items(), *(((*key[:-1], "B - A"), its) for key, its in changes.items())]
+    numbers = [dict(zip(by, key, strict=True)) | its._asdict() for key, its in named_numbers]
+    to_csv(second / "comparison.csv", pd.DataFrame(numbers))
+    header = (*(name.replace("_", " ") for name in by[:-1]), "A", "B", "B - A", "n")
+    print_table(header, rows, f"A: {first}   B: {second}")
+    return second / "comparison.csv"

@@ -2,25 +2,26 @@
 "dim=32 layers=1".
 
 A line sets fields of the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of
-the split's recipe, or the towers' `architecture` and `resolution`; `model=NAME` replaces the model.
+the split's recipe, or the towers' `architecture` and `resolution`; `model=NAME` replaces the model. Rows are those of
+a paper, groups of `ablations.toml`, and lines.
 """
 
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.generators.parsers.graph_source import GraphSource
+from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource, parser_digest
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.analysis.papers import ablations_of
+from menagerie.studies.analysis.papers import ABLATIONS, GROUPS, ablations_of
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.claims import Verdict, judge_difference, make_verdict
+from menagerie.studies.frame.claims import Verdict, make_verdict, sign_of_effect
 from menagerie.studies.frame.parts import Bars, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
@@ -30,19 +31,14 @@ Columns = tuple[tuple[str, str], ...]
 """Subset and task of each column."""
 # Kind of split -> subset and task of each column of its tables.
 COLUMNS: dict[str, Columns] = {
-    "spatial": (
-        ("left_right_unseen_order", "swap"),
-        ("above_under_unseen_order", "swap"),
-        ("left_right_unseen_pairs", "swap"),
-        ("above_under_unseen_pairs", "swap"),
-        ("left_right_seen_order", "swap"),
-        ("above_under_seen_order", "swap"),
+    "spatial": tuple(
+        (f"{relation}_{test}", "swap")
+        for test in ("unseen_order", "unseen_pairs", "seen_order")
+        for relation in ("left_right", "above_under")
     ),
     "binding": (
-        ("unseen_pairs", "swap"),
-        ("seen_pairs", "swap"),
-        ("unseen_pairs", "replace texture"),
-        ("unseen_pairs", "one animal"),
+        *(("unseen_pairs", "swap"), ("seen_pairs", "swap")),
+        *(("unseen_pairs", "replace texture"), ("unseen_pairs", "one animal")),
     ),
 }
 BOTH = ("subset", "task")
@@ -53,20 +49,44 @@ def base_row(spec: ScorerSpec) -> str:
     return spec.title or spec.name
 
 
+def ablation_spec(model: str) -> ScorerSpec:
+    """Return the spec of a model. Raise if there is no such model, or no entry for it in `ABLATIONS`."""
+    spec = spec_of(choose("model", model, specs()))
+    if spec.name not in ABLATIONS:
+        raise UserError(f"{model!r} has no ablations; models that have: {', '.join(ABLATIONS)}")
+    return spec
+
+
+@lru_cache(maxsize=4)  # opening a parser may take seconds
+def requested_rows(model: str, requested: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the line of each requested row of a model, the unchanged model's first, and why rows are left out whose
+    parser can't run here.
+
+    A request is a line such as "dim=32 relation_dim=16", a row, or a group such as "oracle". Without requests, all rows
+    outside groups are. Raise for an unknown row."""
+    spec = ablation_spec(model)
+    groups, base = {**GROUPS, **ablations_of(spec).more}, base_row(spec)
+    known = ablations_of(spec).lines | {name: line for group in groups.values() for name, line in group.items()}
+    rows, left_out = {base: ""}, {}
+    for name in requested or ablations_of(spec).rows:
+        if name in groups:
+            rows |= groups[name]
+        elif name != base:
+            rows[name] = name if "=" in name else known[choose("row", name, [base, *known, *groups])]
+    for row, line in (rows | {base: ""}).items():
+        try:
+            parser_digest(parse_line(spec, line).get("graphs", GENERATOR))
+        except UserError as error:
+            left_out[row] = str(error)
+    return {row: line for row, line in (rows | {base: ""}).items() if row not in left_out}, left_out
+
+
 @cache  # imported here, so that `--help` doesn't load SciPy
 def split_fields() -> dict[str, dict[str, Any]]:
     """Return, for each kind of split, the fields of its recipe that rows may set, with their defaults."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     return {kind: {i.name: i.default for i in fields(recipe) if i.name != "seed"} for kind, recipe in KINDS.items()}
-
-
-def types_of(spec: ScorerSpec) -> dict[str, type]:
-    """Return the fields that a row of a model may set, with their types."""
-    defaults = list(split_fields().values())
-    defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
-    defaults.append({name: getattr(TowerConfig, name) for name in ("architecture", "resolution")})
-    return {name: type(default) for values in defaults for name, default in values.items()}
 
 
 def model_in_line(spec: ScorerSpec, line: str) -> str:
@@ -78,7 +98,10 @@ def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
     """Return the fields that a line sets, with their values; of a field that is set twice the later one. Raises for an
     unknown field, a value of the wrong type, and graphs that the row's model doesn't read."""
     model = model_in_line(spec, line)
-    types = types_of(spec_of(model))
+    owners = (GraphSource, Recipe, spec_of(model).config)
+    defaults = [*split_fields().values(), *({item.name: item.default for item in fields(owner)} for owner in owners)]
+    defaults.append({name: getattr(TowerConfig, name) for name in ("architecture", "resolution")})
+    types = {name: type(default) for values in defaults for name, default in values.items()}
     given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
     values = {
         name: parse_value(line, choose("field of a row", name, [*types, "model"]), text, types) for name, text in given
@@ -156,9 +179,10 @@ def row_parts(name: str, records: Records, base: str, **look: Any) -> Iterator[P
     differences. `look` has further fields of the first table."""
     found = {row: its for (row,), its in records.estimates(("row",), {"row": base}).items()}
     if found:
-        lower, higher = (sum(judge_difference(its, k) == "confirmed" for its in found.values()) for k in (-1, 1))
+        signs = list(map(sign_of_effect, found.values()))
         lowest = min(found, key=lambda row: found[row].value)
-        counts = f"{lower} of {len(found)} rows are lower than {base} by more than chance and {higher} higher"
+        counts = f"{signs.count(-1)} of {len(found)} rows are lower than {base} by more than chance and "
+        counts += f"{signs.count(1)} higher"
         yield Sentence(f"Over these tests {counts}; the lowest is {lowest}, {found[lowest]} points.")
     dots = f"Accuracy of each row, a panel for each test; pale dots are seeds. Dashed: {base}."
     yield Bars(name, records, ("row",), panels=BOTH, dots=True, beside=records.where(row=base), says=dots)

@@ -12,6 +12,7 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.models.cell_results import RESULT
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm, KnownResults
@@ -49,8 +50,8 @@ class Running:
     """Whether the last plan depends on arms that haven't ended, so that more may follow."""
 
     def arms(self) -> tuple[Arm, ...]:
-        """Return the arms of the plan for the results so far, with the split files that are made already. The plan,
-        which may take long, is called again only when one of its arms has ended."""
+        """Return the arms of the plan for the results so far, with the split files that are made already. Plan again
+        only when one of the arms has ended, because it may take long."""
         ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
         if self.planned is None or ended - self.ended:
             known = Records((), self.out)
@@ -149,21 +150,16 @@ class Running:
         with folder_lock(self.out):  # another command may publish more results at the same time
             records, self.stale = self.records(), False
             self.study.tables(records)
-            report = draw_page(self.study, records)
+            try:
+                from menagerie.studies.frame.page import write_report
+
+                report = write_report(self.study, records)
+            except ModuleNotFoundError as error:
+                if error.name not in DRAWING:
+                    raise
+                report = None
             self.study.export(records)  # may raise for the results, after the report has said why
         return report
-
-
-def draw_page(study: AnyStudy, records: Records) -> Path | None:
-    """Write the page of a study; None if a library that draws figures isn't installed."""
-    try:
-        from menagerie.studies.frame.page import write_report
-
-        return write_report(study, records)
-    except ModuleNotFoundError as error:
-        if error.name not in DRAWING:
-            raise
-        return None
 
 
 def splits_by_store(arms: Iterable[Arm]) -> dict[tuple[str, int], dict[SplitRecipe, str]]:
@@ -189,13 +185,8 @@ def run_study(study: AnyStudy, out: Path) -> None:
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
     bases = {arm.cell.base.id for arm in arms.values() if getattr(arm.cell, "base", None)}
     bases |= {arm.cell.trained_as.id for arm in arms.values() if arm.trains}
-    if others := len(known.others({*arms, *bases})):
-        print(
-            f"{others} finished runs in this folder have other options; tables and the page leave them out", flush=True
-        )
-    done = (arm for arm in arms.values() if arm.trains and study.keep_states and known.result(arm))
-    if lack := [f"cells/{arm.id}" for arm in done if running.job(arm).lacking]:
-        print(f"{len(lack)} finished runs lack states of --keep-states; to train them again delete {' '.join(lack)}")
+    if others := len({file.parent.name for file in out.glob(f"cells/*/{RESULT}")} - {*arms, *bases}):
+        print(f"{others} finished runs in this folder have other options; tables and the page leave them out")
     try:
         page, records = running.complete()
     except (KeyboardInterrupt, Stopped, UserError):

@@ -1,38 +1,36 @@
-"""Searches with Optuna over the arms of a study. Only the command draws trials and reports results to Optuna, not the
-training runs.
+"""Searches with Optuna over the arms of a study, and Optuna's storages of their trials: a journal file, SQLite, or any
+database that it opens, also on a server. No message from here contains a password.
 
-A search is part of a plan. Its trials are an Optuna study in one of Optuna's storages; their results are read from the
-cells. A trial is created as running, with the name of the folder (its owner) that trains it, and gets its number from
-Optuna. Its parameters depend only on this number and on the trials that ended before its batch. So trials don't depend
-on the number of workers, nor on where a command was stopped: a trial without parameters gets the same ones when its
-command is started again. Machines that share a storage create trials of their own. If two create the last one at the
-same instant, the second is marked as failed and doesn't count.
+A search is part of a plan: only the command draws trials and tells results, which are read from the cells. A trial is
+created as running, with the name of the folder (its owner) that trains it, and gets its number from Optuna. Its
+parameters depend only on this number and on the trials that ended before its batch, not on workers or stops. Machines
+that share a storage create trials of their own. If two create the last one at the same instant, the second is marked as
+failed and doesn't count.
 """
 
+import contextlib
 import math
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-    distribution_to_json,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
-from optuna.storages import BaseStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
+from menagerie.envs.core.reading import Unreadable, open_file
 from menagerie.models.spec import Range
-from menagerie.studies.frame.adaptive import IMAGINED, WHY
-from menagerie.studies.frame.storage import opened
-from menagerie.studies.runs.folder import describe_differences
+from menagerie.studies.frame.arm import IMAGINED, WHY
+from menagerie.studies.runs.folder import describe_differences, error_without_passwords, without_passwords
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.arm import Arm, KnownResults
@@ -41,6 +39,9 @@ Space = Mapping[str, BaseDistribution]
 Params = Mapping[str, Any]
 OWNER, SETTINGS = "owner", "settings"  # attributes of a trial and of a search
 STARTUP = 3  # trials of a search that are drawn at random, the first ones given among them
+JOURNAL = b'{"op_code"'  # how Optuna's journals begin
+GRACE = 10  # seconds after which the lock of a command that was killed while it wrote is taken away
+BUSY = 60  # seconds that SQLite waits for other commands
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)  # it would log every trial
 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # options of samplers may change
@@ -58,32 +59,24 @@ class TrialResult(NamedTuple):
     attributes: Mapping[str, float] = {}
     """Further numbers that the trial is stored with, such as that of a constraint."""
 
+    @property
+    def ended(self) -> bool:
+        return self.values is not None or bool(self.pruned)
+
 
 def draw_by_tpe(seed: int) -> TPESampler:
     """Return Optuna's TPE, for one or several objectives (Ozaki et al. 2020), over all parameters together."""
     return TPESampler(seed=seed % 2**32, n_startup_trials=STARTUP, multivariate=True, constant_liar=True)
 
 
-class GaussianProcess(GPSampler):
-    """Optuna's sampler by Gaussian processes, on one thread: more would change the last digits, and so what is
-    drawn."""
-
-    def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Any) -> dict[str, Any]:
-        import torch
-
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            return super().sample_relative(study, trial, search_space)
-        finally:
-            torch.set_num_threads(threads)
-
-
-def draw_by_constraint(seed: int, constraint: Callable[[FrozenTrial], float]) -> GaussianProcess:
+def draw_by_constraint(seed: int, constraint: Callable[[FrozenTrial], float]) -> GPSampler:
     """Return the sampler for the best value among trials whose constraint is at most 0: constrained expected
     improvement (Gardner et al. 2014)."""
+    import torch
+
+    torch.set_num_threads(1)  # more would change the last digits, and so what is drawn
     given: Any = {"constraints_func": lambda trial: (constraint(trial),)}
-    return GaussianProcess(seed=seed % 2**32, n_startup_trials=STARTUP, **given)
+    return GPSampler(seed=seed % 2**32, n_startup_trials=STARTUP, **given)
 
 
 @dataclass(frozen=True)
@@ -107,12 +100,11 @@ class Search:
         self, known: "KnownResults", given: str, judge: Callable[[FrozenTrial], TrialResult]
     ) -> list[tuple[FrozenTrial, TrialResult]]:
         """Write the results of trials that have ended, create the trials that are due, and return all trials with their
-        results.
+        results, as `judge` makes them of a trial and what is known.
 
         `given` is the storage as the user gave it. This is the only part of a plan that writes; called again before a
-        run has ended, it writes nothing. `judge` returns a trial's result from its parameters and what is known. Trials
-        of other owners have no arms, unless all their runs are here too. Raises `UserError` for a storage that fails,
-        that has other settings, or whose values aren't those of the runs.
+        run has ended, it writes nothing. Trials of other owners have no arms, unless all their runs are here too.
+        Raises `UserError` for a storage that fails, or has other settings.
         """
         place = known.storage(given)
         while True:
@@ -124,9 +116,13 @@ class Search:
                 told = sum(self.tell(study, storage, *each) for each in judged if is_running_of(each[0], known.owner))
                 if not told and not self.create_due(study, trials, known.owner):
                     break
+        found = []
         for trial, tried in judged:
-            self.check_values(trial, tried)
-        return [(trial, result_here(trial, tried, known.owner)) for trial, tried in judged]
+            if trial.user_attrs[OWNER] != known.owner and not tried.ended:  # its runs aren't here
+                why = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
+                tried = TrialResult((), tuple(trial.values) if trial.values else None, why)
+            found.append((trial, tried))
+        return found
 
     def found(self, known: "KnownResults", given: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
@@ -144,8 +140,7 @@ class Search:
         """Make this folder the owner of all running trials of others, even if their commands still run; returns their
         number."""
         with opened(known.storage(given)) as storage:
-            trials = self.counting(self.study(storage))
-            left = [t for t in trials if not t.state.is_finished() and t.user_attrs[OWNER] != known.owner]
+            left = running_elsewhere(self.counting(self.study(storage)), known.owner)
             for trial in left:
                 storage.set_trial_user_attr(trial._trial_id, OWNER, known.owner)
         return len(left)
@@ -157,16 +152,15 @@ class Search:
             study = optuna.load_study(**place)
         except KeyError:
             study = optuna.create_study(**place, directions=list(self.directions), load_if_exists=True)
-        space = {name: distribution_to_json(values) for name, values in self.space.items()}
+        space = {name: optuna.distributions.distribution_to_json(values) for name, values in self.space.items()}
         wanted = json_value(dict(self.settings) | {"at once": self.at_once, "space": space})
         if SETTINGS not in study.user_attrs and not study.get_trials(deepcopy=False):
             study.set_user_attr(SETTINGS, wanted)
         if (there := study.user_attrs.get(SETTINGS)) is None:
             raise UserError(f"the storage has a study {self.name!r} of another program; choose another --study")
         if listed := describe_differences(there, wanted):
-            raise UserError(
-                f"the study {self.name!r} in this storage is of another configuration: {listed}; choose another --study"
-            )
+            there = f"the study {self.name!r} in this storage is of another configuration"
+            raise UserError(f"{there}: {listed}; choose another --study")
         return study
 
     def counting(self, study: optuna.Study) -> list[FrozenTrial]:
@@ -182,8 +176,7 @@ class Search:
             "a value isn't a number": not all(math.isfinite(value) for trial in ended for value in trial.values or ()),
             f"{failed} trials failed": failed > max(self.trials, len(counted)),
         }
-        why = next((text for text, wrong in found.items() if wrong), "")
-        if why:
+        if why := next((text for text, wrong in found.items() if wrong), ""):
             raise UserError(f"the storage of {self.name!r} is damaged: {why}; restore it, or choose another --study")
         return counted
 
@@ -203,8 +196,8 @@ class Search:
         return self.counting(study)[: self.trials] if lacking else trials
 
     def draw(self, trial: FrozenTrial, trials: Sequence[FrozenTrial], owner: str) -> Params:
-        """Draw a trial's parameters in a temporary study. It has the trials that ended before the owner's batch, and
-        the batch's earlier trials and those of other owners as running ones."""
+        """Draw a trial's parameters in a temporary study of the trials that ended before the owner's batch, and of the
+        batch's earlier trials and those of other owners as running ones."""
         mine = [other.number for other in trials if other.user_attrs[OWNER] == owner]
         place = mine.index(trial.number)
         batch, later = mine[place - place % self.at_once :], mine[place:]
@@ -212,20 +205,22 @@ class Search:
         study = optuna.create_study(directions=list(self.directions), sampler=sampler)
         for other in trials:
             if other.number not in later and other.params.keys() == self.space.keys():
-                study.add_trial(running(other) if other.number in batch else other)
+                as_running = {"params": other.params, "distributions": other.distributions, "state": TrialState.RUNNING}
+                study.add_trial(create_trial(**as_running) if other.number in batch else other)
         if trial.number < len(self.first):
             study.enqueue_trial(dict(self.first[trial.number]))
         return study.ask(dict(self.space)).params
 
     def tell(self, study: optuna.Study, storage: BaseStorage, trial: FrozenTrial, tried: TrialResult) -> bool:
         """Write the result of a trial, if it has ended; returns whether it has."""
-        if tried.values is None and not tried.pruned:
-            return False
-        for name, value in {**tried.attributes, **({WHY: tried.pruned} if tried.pruned else {})}.items():
-            storage.set_trial_user_attr(trial._trial_id, name, value)
-        state = TrialState.PRUNED if tried.pruned else TrialState.COMPLETE
-        study.tell(trial.number, None if tried.pruned else list(tried.values or ()), state, skip_if_finished=True)
-        return True
+        if tried.pruned:
+            storage.set_trial_user_attr(trial._trial_id, WHY, tried.pruned)
+            study.tell(trial.number, state=TrialState.PRUNED, skip_if_finished=True)
+        elif tried.values is not None:
+            for name, value in tried.attributes.items():
+                storage.set_trial_user_attr(trial._trial_id, name, value)
+            study.tell(trial.number, list(tried.values), TrialState.COMPLETE, skip_if_finished=True)
+        return tried.ended
 
     def create_due(self, study: optuna.Study, trials: Sequence[FrozenTrial], owner: str) -> bool:
         """Create a trial if one is due: the search has trials left, and the owner's batch isn't full or has ended."""
@@ -236,27 +231,9 @@ class Search:
         study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={OWNER: owner}))
         return True
 
-    def check_values(self, trial: FrozenTrial, tried: TrialResult) -> None:
-        """Raise if a trial that ended has other values in the storage than its runs, which are here."""
-        if not trial.state.is_finished() or (tried.values is None and not tried.pruned):
-            return
-        there = [*(trial.values or ()), *(trial.user_attrs.get(name, math.nan) for name in tried.attributes)]
-        here = [*(tried.values or ()), *tried.attributes.values()]
-        same = len(there) == len(here) and (trial.state is TrialState.PRUNED) == bool(tried.pruned)
-        if not same or not all(map(math.isclose, there, here)):
-            raise UserError(
-                f"trial {trial.number} of {self.name!r} is {trial.state.name} with {there} in the storage, not "
-                f"with {here} as its runs: the storage was changed; restore it, or choose another --study"
-            )
-
 
 def is_running_of(trial: FrozenTrial, owner: str) -> bool:
     return not trial.state.is_finished() and trial.user_attrs[OWNER] == owner
-
-
-def running(trial: FrozenTrial) -> FrozenTrial:
-    """Return a trial as it was before it ended."""
-    return create_trial(state=TrialState.RUNNING, params=trial.params, distributions=trial.distributions)
 
 
 def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
@@ -264,20 +241,11 @@ def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenT
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
-def result_here(trial: FrozenTrial, tried: TrialResult, owner: str) -> TrialResult:
-    """Return the result of a trial. If another owner trains it and not all of its runs are here, the result has no
-    arms, and the values that the storage has."""
-    if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
-        return tried
-    pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
-    return TrialResult((), tuple(trial.values) if trial.values else None, pruned)
-
-
 def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
     """Convert a range or the choices of a model's spec to a distribution of Optuna."""
     if not isinstance(values, Range):
         return CategoricalDistribution(values)
-    kind = IntDistribution if isinstance(values.least, int) and isinstance(values.most, int) else FloatDistribution
+    kind = FloatDistribution if float in map(type, (values.least, values.most)) else IntDistribution
     return kind(values.least, values.most, log=values.log)
 
 
@@ -286,3 +254,102 @@ def can_have(values: BaseDistribution, value: Any) -> bool:
     if isinstance(values, CategoricalDistribution):
         return value in values.choices
     return bool(values.low <= (value or 0) <= values.high)
+
+
+@contextlib.contextmanager
+def opened(place: str | BaseStorage) -> Iterator[BaseStorage]:
+    """Yield a storage, which is created if it isn't there. Whatever its driver or its server raises inside this context
+    is a `UserError`."""
+    what = "opened"
+    try:
+        storage = place if isinstance(place, BaseStorage) else open_once(place)
+        if isinstance(place, str) and "://" not in place:
+            cut_torn(Path(place))
+        what = "used"
+        yield storage
+    except UserError:
+        raise
+    except Exception as error:
+        raise storage_error(str(place), error, what) from error
+
+
+@lru_cache(maxsize=8)
+def open_once(place: str) -> BaseStorage:
+    """Open a storage once for all searches of a process."""
+    if "://" in place:
+        return connect(place)
+    check_journal(Path(place))
+    cut_torn(Path(place))
+    return JournalStorage(JournalFileBackend(place, JournalFileOpenLock(place, grace_period=GRACE)))
+
+
+def connect(url: str) -> RDBStorage:
+    """Connect to a database, and create Optuna's tables in it if there are none. Tries again, because another command
+    may be creating the same tables."""
+    from sqlalchemy.exc import DBAPIError
+
+    kwargs: dict[str, Any] = {"pool_pre_ping": True}  # reconnects to a restarted server
+    if url.startswith("sqlite"):
+        kwargs["connect_args"] = {"timeout": BUSY}
+    for _ in range(4):
+        with contextlib.suppress(DBAPIError):
+            return RDBStorage(url, engine_kwargs=kwargs)
+        time.sleep(0.5)
+    return RDBStorage(url, engine_kwargs=kwargs)
+
+
+def cut_torn(path: Path) -> None:
+    """Cut off the incomplete last line that a killed writer or a full disk left: Optuna would append to it."""
+    if not path.exists() or path.read_bytes()[-1:] in (b"", b"\n"):
+        return
+    lock = JournalFileOpenLock(str(path), grace_period=GRACE)
+    lock.acquire()  # a line that is still being written is complete by then
+    try:
+        with path.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+    finally:
+        lock.release()
+
+
+def check_storage(place: str) -> None:
+    """Raise if `--storage` can't be a storage; doesn't connect to a server."""
+    if place and "://" not in place:
+        check_journal(Path(place))
+    elif place:
+        from sqlalchemy import create_engine
+
+        try:
+            create_engine(place).dispose()
+        except Exception as error:  # any error of SQLAlchemy or a driver
+            raise storage_error(place, error) from error
+
+
+def check_journal(path: Path) -> None:
+    """Raise for a path where there can't be a journal, and for a file that isn't one, which must not be written to."""
+    if (shown := without_passwords(str(path))) != str(path) and not path.exists():
+        raise UserError(
+            f"--storage {shown} is not a file; write a database as a URL with ://, such as postgresql://me@host/base"
+        )
+    if not path.parent.is_dir():
+        raise UserError(f"--storage {path}: there is no folder {path.parent}; write a database as a URL with ://")
+    if not path.exists() and not path.is_symlink():
+        return
+    try:
+        with open_file(path) as file:
+            start = file.read(1 << 12).lstrip()[: len(JOURNAL)]
+    except Unreadable as error:
+        raise UserError(f"--storage: {error}; name a journal, a new file, or a database by a URL with ://") from error
+    if not JOURNAL.startswith(start):
+        raise UserError(f"--storage {path} is not a journal of Optuna; name one, a new file, or a database by its URL")
+
+
+def storage_error(place: str, error: BaseException, what: str = "opened") -> UserError:
+    """Return the error for a storage that can't be opened or used, with the first line of its innermost cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    why = (str(error).strip().splitlines() or [""])[0]
+    why = why if " " in why else f"{type(error).__name__} {why}".strip()
+    return UserError(
+        f"--storage {without_passwords(place)} can't be {what}: {error_without_passwords(why, place)}; "
+        "docs/studies.md shows what it may be; finished runs are kept"
+    )

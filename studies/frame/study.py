@@ -1,14 +1,5 @@
-"""A study: its options, a plan of training runs, and a page. Imports neither torch nor pandas, and opens no file.
-
-    @dataclass(frozen=True)
-    class Views(SplitStudy):
-        views: Axis[int] = (1, 4)
-
-        def plan(self, known):
-            return grid(self, views=self.views)
-
-        def page(self, records):
-            yield Lines("views", records.where(task="swap"), x="views")
+"""A study: its options, a plan of training runs, and a page (docs/extending.md has one). Imports neither torch nor
+pandas, and opens no file.
 
 `plan` is a pure function. The frame calls it again after each finished run; it returns all runs that follow from what
 is known, finished ones too, in the order of `results.csv`. So a study can be stopped, resumed and extended without a
@@ -30,7 +21,7 @@ from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.arm import Arm, InventedResults, KnownResults
 from menagerie.studies.frame.cells import cell_of, recipe_line
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
 from menagerie.studies.runs.cell import Cell
@@ -93,10 +84,8 @@ class AnyStudy(AnyOptions, ABC):
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Prepare in the folder `out` what the plan needs; returns the study with it.
-
-        Options and plan were checked before. What was prepared isn't a setting: `as_recorded` leaves it out.
-        """
+        """Prepare in the folder `out` what the plan needs; returns the study with it, which `as_recorded` leaves
+        out."""
         return self
 
     def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
@@ -142,12 +131,8 @@ class SplitStudy(SplitOptions, Study):
     varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
-        """Return the run of a model at a place.
-
-        Each name of `place` is a field of the split, of the training recipe, of the model's options, of the source of
-        its graphs, or one of `TOWERS`. Its value overrides what tuning chose. Raises `UserError` for a name that none
-        of these has, or more than one.
-        """
+        """Return the run of a model at a place, whose names are fields of the split, of the training recipe, of the
+        model's options, of the source of its graphs, or `TOWERS`; each of one of these. They override tuning."""
         split, rest = self.divide_place(model, place)
         recipe = self.split_of(seed, **split)
         further = tuple(name for name in split if name not in FRACTIONS)
@@ -166,34 +151,21 @@ class SplitStudy(SplitOptions, Study):
         """Split the values of a place into fields of the split's recipe and all others. Raises `UserError` for a name
         that is no field of anything, or a field of several."""
         split = {item.name for item in fields(self.recipe_given)}
-        owners = [{item.name for item in fields(kind)} for kind in (Recipe, spec_of(model).config, GraphSource)]
+        kinds = (Recipe, spec_of(model).config, GraphSource)
+        owners = [split, TOWERS, *({item.name for item in fields(kind)} for kind in kinds)]
         for name in place:
-            found = sum(name in names for names in (split, *owners, TOWERS))
-            if not found:
-                self.check_kind(name)
-                what = f"field of the split, of training, of {model} or of its towers"
-                choose(what, name, sorted({*split, *TOWERS}.union(*owners)))
-            if found > 1:
+            what = f"field of the split (its kind is {self.kind}), of training, of {model} or of its towers"
+            choose(what, name, sorted(set().union(*owners)))
+            if sum(name in names for names in owners) > 1:
                 raise UserError(f"{name} is a field of several: the split, training, {model}; vary another field")
         rest = {name: value for name, value in place.items() if name not in split}
         return {name: place[name] for name in place if name in split}, rest
 
-    def check_kind(self, name: str) -> None:
-        """Raise if splits of another kind than the study's have a field of this name."""
-        from menagerie.generators.splits.recipe_file import KINDS
-
-        for kind, recipe in KINDS.items():
-            if name in {item.name for item in fields(recipe)}:
-                raise UserError(
-                    f"{name} is a field of {kind} splits, but this study has {self.kind} splits; write plain_recipe "
-                    f"= {recipe.__name__}() in its class (docs/extending.md), or leave {name} out"
-                )
-
     def make_arm(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
-        """Make the training run of a model, with the values of `place` in its recipe, its options, its graphs and its
-        towers."""
+        """Make the training run of a model, with the values of `place` in its recipe, options, graphs and towers."""
         spec = spec_of(model)
-        training, options, graphs = (fields_among(kind, place) for kind in (Recipe, spec.config, GraphSource))
+        names = [{item.name for item in fields(kind)} for kind in (Recipe, spec.config, GraphSource)]
+        training, options, graphs = ({name: place[name] for name in place if name in each} for each in names)
         towers = {name: place[name] for name in TOWERS if name in place}
         recipe, source = replace(self.recipe, **training), replace(self.graph_source, **graphs)
         cell = cell_of(replace(self, recipe=recipe, graph_source=source, **towers), model, data, seed)
@@ -207,10 +179,7 @@ class SplitStudy(SplitOptions, Study):
 
     def with_recipe(self, recipe: SplitRecipe) -> "SplitStudy":
         """Return the study with a user's recipe in place of its own, and with the recipe's values for options of the
-        same names.
-
-        A field that the study varies gets the recipe's one value.
-        """
+        same names; a field that the study varies gets one value."""
         names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
         values = {name: getattr(recipe, name) for name in names - self.searched}
         values |= {name: (values[name],) for name in values.keys() & self.growing()}
@@ -220,10 +189,9 @@ class SplitStudy(SplitOptions, Study):
         """Return the study in the world and the resolution of the split files that were given, if any."""
         if not self.split:
             return self
-        sides = {data.side for data in self.files}
+        sides = sorted({data.side for data in self.files})
         if len(sides) > 1:
-            listed = " and ".join(map(str, sorted(sides)))
-            raise UserError(f"--split: images of {listed} pixels; give files of one size")
+            raise UserError(f"--split: images of {sides[0]} and {sides[1]} pixels; give files of one size")
         if len(self.files) < len(self.split):
             raise UserError("--split: two files have the same content; give each once")
         return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
@@ -239,11 +207,6 @@ class SplitStudy(SplitOptions, Study):
 TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
 
 
-def fields_among(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values whose names are fields of a dataclass."""
-    return {item.name: values[item.name] for item in fields(kind) if item.name in values}
-
-
 @cache
 def store_identity(store: Path, world: str, resolution: int) -> str:
     """Return the identity of the images of a world at a resolution (`image_identity`), without rendering any."""
@@ -255,24 +218,28 @@ def store_identity(store: Path, world: str, resolution: int) -> str:
 
 def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
     """Yield an arm for each seed, place (one value of each axis; with `--split` each file) and model. Models whose loss
-    can't use the recipe's false captions are left out. Raises for an axis that isn't several values.
-
-    Let each axis begin with its hardest value, so that a study that is stopped early has the hardest place.
-    """
+    can't use the recipe's false captions are left out. Raises for an axis that isn't several values. Let each axis
+    begin with its hardest value, for a study that is stopped early."""
     for name, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise UserError(
-                f"{name} of a grid takes several values, got {values!r}; write {name}=({values!r},) for one"
-            )
-    places = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    for seed in range(study.seeds):
-        for where in study.files if study.split else places:
-            for model in study.models:
-                arm = study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)
-                if takes_negatives(arm.cell):
-                    yield arm
+            raise UserError(f"{name} of a grid takes several values, got {values!r}; for one write ({values!r},)")
+    places = study.files if study.split else [dict(zip(axes, each, strict=True)) for each in product(*axes.values())]
+    for seed, where, model in product(range(study.seeds), places, study.models):
+        arm = study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)
+        if takes_negatives(arm.cell):
+            yield arm
 
 
 def takes_negatives(cell: Cell) -> bool:
     """Whether a cell's model can take the false captions of its recipe; True if the recipe has none."""
     return spec_of(cell.model).takes_negatives or not cell.recipe.text_negatives
+
+
+def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
+    """Return all arms that a study trains in the longest case, each once."""
+    known = InventedResults()
+    while True:
+        arms = {arm.id: arm for arm in study.plan(known)}
+        if arms.keys() <= known.ended:
+            return tuple(arms.values())
+        known.ended |= arms.keys()

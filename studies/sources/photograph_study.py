@@ -39,7 +39,7 @@ from menagerie.models.towers.config import READ_AS, SMALL_TOWERS, file_and_tag
 from menagerie.models.towers.preparation import towers_to_record
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import cell_of, model_options, towers
-from menagerie.studies.frame.checks import check_overrides
+from menagerie.studies.frame.command import check_overrides
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.runs.cell import Start

@@ -14,10 +14,9 @@ from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablations import PRESETS
 from menagerie.studies.analysis.papers import ABLATIONS
-from menagerie.studies.frame.adaptive import InventedResults
+from menagerie.studies.frame.arm import InventedResults
 from menagerie.studies.frame.command import changeable_options
-from menagerie.studies.frame.row_groups import ablation_spec
-from menagerie.studies.frame.rows import base_row, can_matter, parse_line, table_columns
+from menagerie.studies.frame.rows import ablation_spec, base_row, can_matter, parse_line, table_columns
 from menagerie.studies.runs.folder import describe_differences
 from tests.command import ROOT, read_rows, succeed
 

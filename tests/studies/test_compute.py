@@ -20,8 +20,7 @@ from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute, budget_outcome
-from menagerie.studies.frame.adaptive import Course, InventedResults, has_stopped
-from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.arm import Arm, Course, InventedResults, has_stopped
 from menagerie.studies.frame.costs import UNKNOWN, run_flops, step_flops
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job

@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.spec import CaptionSpec, expected_binding_share
 from menagerie.studies.data_properties import OPTIONS, PRESETS
-from menagerie.studies.frame.contrasts import contrasts, design, effects
+from menagerie.studies.frame.claims import contrasts, design, effects
 from menagerie.studies.frame.records import Records
 from tests.command import ROOT
 from tests.studies.stored import stored_run

@@ -10,10 +10,10 @@ import torch
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build_for_contract, check_contract
 from menagerie.models.objectives import Targets
-from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.contrasts import contrasts, sign_of_effect
+from menagerie.studies.frame.claims import contrasts, sign_of_effect
 from menagerie.studies.frame.costs import run_flops
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import all_arms
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer

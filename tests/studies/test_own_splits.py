@@ -12,7 +12,7 @@ import pytest
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import KINDS, read_recipe
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, split_study
-from menagerie.studies.frame.adaptive import all_arms
+from menagerie.studies.frame.study import all_arms
 from tests.command import ROOT, read_rows, run_here, succeed
 
 STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py")]

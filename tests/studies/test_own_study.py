@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from menagerie.studies import frame
-from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.rehearsal import check_page
+from menagerie.studies.frame.dry_run import check_page
+from menagerie.studies.frame.study import all_arms
 from tests.command import ROOT, read_rows, run_here, succeed
 from tests.studies.browser import plain
 
@@ -147,22 +147,6 @@ def test_an_error_of_the_page_has_its_traceback(folder):
     with pytest.raises(AttributeError, match="'Views' object has no attribute 'paris'") as caught:
         dry_run(folder, "self.pairs[-1]", "self.paris[-1]")
     assert any(str(entry.path).endswith("mistaken.py") and entry.lineno + 1 == 26 for entry in caught.traceback)
-
-
-def test_a_value_that_no_run_has_is_told_before_anything_is_made(folder, tmp_path):
-    text = (folder / "views.py").read_text()
-    assert "pairs=self.pairs[-1]" in text
-    for name, new, said in (
-        ("views.py", text.replace("self.pairs[-1]", "0.7"), "line 26: no run has pairs 0.7; there are 0.5, 1.0"),
-        (
-            "several.py",
-            MULTI_OBJECT.replace("objects=(1, 2))\n", "objects=(1, 3))\n"),
-            "no run has objects (1, 3); there are '1+2'",
-        ),
-    ):
-        (tmp_path / name).write_text(new)
-        done = succeed([sys.executable, str(tmp_path / name), *SHORT, "--dry-run"], tmp_path)
-        assert done.stdout.count(f"{said}; the page shows nothing of it") == 1
 
 
 STUDIES = [path for path in sorted((ROOT / "studies").glob("[!_]*.py")) if "main(PRESETS" in path.read_text()]

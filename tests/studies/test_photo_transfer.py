@@ -18,9 +18,9 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.cases import cases_with_scores
 from menagerie.studies.frame.records import Records, read
+from menagerie.studies.frame.study import all_arms
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.sources import transfer_answers as answers

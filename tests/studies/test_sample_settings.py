@@ -25,7 +25,7 @@ CONVERGED = replace(PRESETS["laptop"], budgets=(500, 1000, 2000, 4000))
 def test_counted_images_are_those_of_the_split_file(params, tmp_path):
     study = replace(SMOKE, test_scenes=4)
     setting = study.setting_of(dict(zip(Setting._fields, params, strict=True)))
-    recipe = study.cell_of("clip", setting, 1).data.recipe
+    recipe = study.arm("clip", setting, 1).cell.data.recipe
     path = make_split(tmp_path, recipe)
     train = SplitDataset(path, "train").records.scenes
     assert len(set(train)) == len(train) == study.images_of(setting) == distinct_images(recipe)
@@ -42,7 +42,7 @@ def test_settings_with_the_same_data_are_equal():
 
 
 def test_settings_share_training_recipe_tests_and_validation():
-    cells = [FIXED.cell_of("clip", setting, 0) for setting in (FIXED.least, FIXED.everything)]
+    cells = [FIXED.arm("clip", setting, 0).cell for setting in (FIXED.least, FIXED.everything)]
     assert {cell.recipe for cell in cells} == {cells[0].recipe}
     assert (cells[0].recipe.steps, cells[0].recipe.warmup) == (700, round(389 * 700 / 2000))
     subsets = [cell.data.recipe.subsets() for cell in cells]
@@ -125,7 +125,7 @@ def test_diverging_settings_are_pruned_and_the_search_goes_on(tmp_path):
 
 
 def test_longer_runs_continue_shorter_ones():
-    cells = [CONVERGED.cell_of("oc-clip", CONVERGED.everything, 0, steps) for steps in (500, 2000)]
+    cells = [CONVERGED.arm("oc-clip", CONVERGED.everything, 0, steps).cell for steps in (500, 2000)]
     recipes = [cell.recipe for cell in cells]
     assert [recipe.steps for recipe in recipes] == [500, 2000]
     assert {round(recipe.single_object_phase * recipe.steps) for recipe in recipes} == {125}
@@ -167,7 +167,7 @@ def test_a_setting_gets_budgets_until_the_mean_over_seeds_stops_rising(rises, tr
 
 def test_the_test_has_at_least_twenty_pairs():
     for setting in (CONVERGED.least, CONVERGED.everything):
-        subsets = CONVERGED.cell_of("clip", setting, 0).data.recipe.subsets()
+        subsets = CONVERGED.arm("clip", setting, 0).cell.data.recipe.subsets()
         pairs = {frozenset(obj.animal for obj in scene.objects) for scene in subsets["unseen_pairs"]}
         assert len(pairs) >= 20
 

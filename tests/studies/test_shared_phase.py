@@ -14,10 +14,10 @@ from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.kept_states import load_kept_state, state_folder
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.adaptive import InventedResults, all_arms
+from menagerie.studies.frame.arm import InventedResults
 from menagerie.studies.frame.cells import cell_of
-from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.command import changeable_options
+from menagerie.studies.frame.command import changeable_options, check_states
+from menagerie.studies.frame.study import all_arms
 from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job, one_training
 from menagerie.studies.runs.command_line import only_models, scorer_options

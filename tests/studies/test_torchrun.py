@@ -17,7 +17,7 @@ from menagerie.envs.core.processes import end_with_parent
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.training.state import StateFile
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.checks import check_study
+from menagerie.studies.frame.command import check_study
 from menagerie.studies.frame.run import Running, one_run_study
 from menagerie.studies.frame.run import train as train_one
 from menagerie.studies.runs.executor import run_jobs

@@ -9,7 +9,7 @@ from menagerie.generators.benchmarks import caption_pairs
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.frame.checks import check_study
+from menagerie.studies.frame.command import check_study
 from menagerie.studies.frame.run import run_study
 from menagerie.studies.scoring.benchmark_piece import VERSION, benchmark_piece, subject_of
 from menagerie.studies.scoring.models import parse_models
