@@ -25,6 +25,8 @@ import sys, time
 from pathlib import Path
 
 from menagerie.envs.core import processes
+from menagerie.studies.runs.runners import ClusterTasks
+from menagerie.studies.runs.slurm import Cluster, submit
 
 def wait(*_):
     Path("ready").touch()

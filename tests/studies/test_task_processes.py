@@ -26,6 +26,8 @@ from tests.helpers.splits import make_split
 TASK = """
 import pickle, signal
 from pathlib import Path
+from menagerie.studies.runs.runners import run_task
+from menagerie.studies.runs.slurm import SIGNALS, Interruption
 
 if __name__ == "__main__":
     interruption = Interruption()
