@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.probe_scenes import objects_from_left
-from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import read_split, split_name
 from menagerie.models.layers import image_features, image_layer_names, text_features, text_layer_names
@@ -35,6 +34,9 @@ from menagerie.studies.frame.measure import Measure, Row
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.frame.study import store_identity
 from menagerie.studies.runs.data import make_splits
+
+if TYPE_CHECKING:
+    from menagerie.generators.storage.dataset import SplitDataset
 
 IMAGE, TEXT, BOTH = "image", "text", "image and text"
 EMBEDDING = "embedding"
@@ -205,7 +207,7 @@ class ProbeMeasure(Measure):
         return left, right
 
 
-def probe_axes(data: SplitDataset) -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
+def probe_axes(data: "SplitDataset") -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
     """Return the axes of a probe set, and the number of each scene's record."""
     scenes = data.records.scenes
     objects = [[(obj.animal, obj.texture) for obj in objects_from_left(scene)] for scene in scenes]
@@ -218,7 +220,7 @@ def has_vectors(scorer: Scorer) -> bool:
     return EMBEDDING in image_layer_names(scorer) and EMBEDDING in text_layer_names(scorer)
 
 
-def image_layers(scorer: Scorer, data: SplitDataset, wanted: Sequence[Place] = (VECTOR,)) -> Layers:
+def image_layers(scorer: Scorer, data: "SplitDataset", wanted: Sequence[Place] = (VECTOR,)) -> Layers:
     """Return what is `wanted` of the layers of a probe set's images; by default their single vectors."""
     names = list(dict.fromkeys(layer for layer, _ in wanted))
     return read_layers(lambda some: image_features(scorer, data.images(some), names), len(data), wanted)
@@ -245,7 +247,7 @@ def read_layers(encode: Callable[[range], Features], count: int, wanted: Sequenc
     return {place: np.concatenate(blocks) for place, blocks in parts.items()}
 
 
-def captions_of(data: SplitDataset) -> list[Caption]:
+def captions_of(data: "SplitDataset") -> list[Caption]:
     """Return the caption of each record of a probe set."""
     return data.captions(range(len(data)), [0] * len(data))
 
