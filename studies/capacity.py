@@ -75,7 +75,7 @@ class Capacity(SplitStudy):
     def page(self, records: Records) -> Iterator[Part]:
         """Yield how many objects each model binds, accuracy by number of objects and of mentioned ones, by hidden
         objects and by shared features."""
-        from menagerie.studies.analysis.hidden import BINS, hidden_bins
+        from menagerie.studies.analysis.errors import HIDDEN_SHARES, hidden_bins
 
         tests, shared = tuple(f"seen_{n}" for n in self.test_objects), tuple(f"triplets_{t}" for t in self.triplets)
         words: dict[str, dict[Any, str]] = {
@@ -94,7 +94,7 @@ class Capacity(SplitStudy):
         yield Table("mentioned", tasks, ("objects", "subset", "model"), ("task",), **numbers)
         if self.layout != "apart":
             yield Heading("Objects that others hide", HIDDEN)
-            found = swaps.regroup(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
+            found = swaps.regroup(HIDDEN_SHARES.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
             yield Lines("hidden", found, **look)
             yield Table("hidden-table", found, rows, **numbers)
         if shared:

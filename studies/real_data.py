@@ -174,14 +174,14 @@ class RealTraining(PhotographStudy):
 
     def scores(self, records: "Records") -> "list[Score]":
         """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
-        from menagerie.studies.report.figures import model_label
+        from menagerie.models.registry import short_name
         from menagerie.studies.scoring.benchmark_tables import chances_in, name_headline, published_scores
         from menagerie.studies.scoring.scores import Score, level_of, seed_mean
 
         benches = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
         varying, groups = varying_axes(records), {}
         for row in score_rows(records):
-            model = ", ".join([model_label(row["model"]), *(f"{name} {row[name]}" for name in varying)])
+            model = ", ".join([short_name(row["model"]), *(f"{name} {row[name]}" for name in varying)])
             if row["official"] is not None:
                 groups.setdefault((row["benchmark"], row["kind"], row["name"], model), []).append(level_of(row))
         first: dict[str, str] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from menagerie.studies.analysis.two_levels import (
+from menagerie.studies.analysis.intervals import (
     CONFIDENCE,
     has_interval,
     resampled_means,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.studies.analysis.estimate import Estimate
+from menagerie.studies.analysis.intervals import Estimate
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.probe_set import BOTH, TEXT
 from menagerie.studies.measures.ranks import correlation, correlation_outcome, holm

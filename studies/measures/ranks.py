@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int, Num
 
-from menagerie.studies.analysis.estimate import Estimate
-from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
+from menagerie.studies.analysis.intervals import CONFIDENCE, FEWEST, RESAMPLES, Estimate
 
 MOST = 0.9999  # Fisher's transform of a perfect correlation is infinite
 ONE_DEVIATION = (0.1587, 0.8413)  # the quantiles of a normal distribution one deviation from its mean

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from menagerie.envs.core.files import write_csv
-from menagerie.studies.analysis.estimate import NOTHING, Estimate, mean_over_seeds
+from menagerie.studies.analysis.intervals import NOTHING, Estimate, mean_over_seeds
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.words import one_line
 from menagerie.studies.frame.cells import title_of

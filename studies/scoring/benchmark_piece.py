@@ -29,7 +29,7 @@ from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_m
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
-from menagerie.studies.analysis.jackknife import jackknife_intervals
+from menagerie.studies.analysis.intervals import jackknife_intervals
 from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import SCORES, Piece, images_needed

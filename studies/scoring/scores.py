@@ -5,8 +5,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from menagerie.studies.analysis.intervals import CONFIDENCE, FEWEST
 from menagerie.studies.analysis.tables import DASH, MEANS
-from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Chart, Part, Rows, Sentence
 
@@ -77,7 +77,7 @@ def seed_mean(levels: Sequence[Estimate]) -> Estimate:
 
     Half the width of its interval is sqrt(a^2 + b^2). a is half the width of Student's interval of the seeds. b is the
     mean over seeds of the wider side of their intervals over records, which all seeds share; the other side may end at
-    0 or 1. Two seeds have no interval (`two_levels`); a single seed keeps its own.
+    0 or 1. Two seeds have no interval (`intervals`); a single seed keeps its own.
     """
     from scipy.special import stdtrit
 
