@@ -228,8 +228,10 @@ def draw_bars(part: Bars) -> DrawnFigure:
 
 def bar_frame(numbers: PartNumbers, part: Bars) -> pd.DataFrame:
     """Return a row for each number, also for missing ones, the single seeds of dots, and the means of `beside`."""
-    rows, seeds = numbers.rows(part.rows), seeds_of(numbers, part)
-    shown, found = varying_labels(rows), []
+    rows, seeds, found = numbers.rows(part.rows), defaultdict(list), []
+    for (*key, _), its in part.records.estimates([*numbers.names, "seed"]).items() if part.dots else ():
+        seeds[tuple(key)].append(100 * its.value)
+    shown, dotted = varying_labels(rows), part.dots or part.against is not None
     colours = part.records.labels(part.colour) if part.colour else [None]
     beside = part.beside.estimates([*part.panels]) if part.beside else {}
     for panel in numbers.panels:
@@ -241,33 +243,21 @@ def bar_frame(numbers: PartNumbers, part: Bars) -> pd.DataFrame:
             for colour in colours:
                 key = (*panel, *row, *([] if colour is None else [colour]))
                 line = blank | {"row": title, "colour": part.title([part.colour], [colour]) if part.colour else ""}
-                found.append({"kind": "estimate", **line, **bar_numbers(numbers, part, key)})
-                found += [{"kind": "seed", **line, "value": 100 * value} for value in seeds.get(key, ())]
+                found.append({"kind": "estimate", **line, **number_row(numbers, key, dotted)})
+                several = seeds[key] if len(seeds[key]) > 1 and not part.against else ()
+                found += [{"kind": "seed", **line, "value": value} for value in several]
     return pd.DataFrame(found)
 
 
-def bar_numbers(numbers: PartNumbers, part: Bars, key: Key) -> dict[str, Any]:
-    """Return the columns of one number: with its interval as a dot, with its deviation over seeds as a bar."""
-    its = numbers.found.get(key)
-    if its is None:
-        return {"value": None, "text": numbers.missing(key)}
+def number_row(numbers: PartNumbers, key: Key, whole: bool = False) -> dict[str, Any]:
+    """Return the columns of one number in percent, with the ends of its interval (`whole`) or of its deviation over
+    seeds, and as a text; of a missing number the sign in its place."""
+    if (its := numbers.found.get(key)) is None:
+        return {"value": None, "text": numbers.missing(key), "estimate": ""}
     spread = 0.0 if np.isnan(its.deviation) else its.deviation
-    ends = (its.low, its.high) if part.dots or part.against else (its.value - spread, its.value + spread)
+    low, high = (its.low, its.high) if whole else (its.value - spread, its.value + spread)
     text = number_text(100 * its.value, 100 * its.deviation)
-    shown = {"from": 100 * ends[0], "to": 100 * ends[1], "text": text, "liked": key in numbers.liked}
-    return percents(its) | shown
-
-
-def seeds_of(numbers: PartNumbers, part: Bars) -> dict[Key, list[float]]:
-    """Return the accuracies of several single seeds for each key, over all their records; empty if the part shows
-    none."""
-    scores, names = part.records.scores, [*numbers.names]
-    if not part.dots or part.against or not len(scores):
-        return {}
-    known = scores.dropna(subset="accuracy").assign(right=lambda row: row["accuracy"] * row["n"])
-    pooled = known.groupby(list(dict.fromkeys([*names, "seed"])), sort=False)[["right", "n"]].sum()
-    of_keys = (pooled["right"] / pooled["n"]).groupby(names, sort=False)
-    return {key: its.tolist() for key, its in of_keys if len(its) > 1}
+    return percents(its) | {"from": 100 * low, "to": 100 * high, "text": text, "liked": key in numbers.liked}
 
 
 def draw_heat_map(part: HeatMap) -> DrawnFigure:
@@ -284,7 +274,7 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
             "right": heading(part, part.panels[-1:], panel),
             "x": part.word(part.x, *x) if x else "",
             "y": part.word(part.y, *y) if y else "",
-            **square_numbers(numbers, (*line, *panel, *y, *x)),
+            **number_row(numbers, (*line, *panel, *y, *x)),
         }
         for line in down
         for panel in right
@@ -292,6 +282,7 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
         for x in across
     ]
     frame = pd.DataFrame(rows)
+    frame["text"] = frame["text"].str.replace(" ± ", "\n±")
     look = {
         "x": alt.X("x:N", sort=[*frame["x"].unique()], title=axis_name(part.x), axis=alt.Axis(labelAngle=0)),
         "y": alt.Y("y:N", sort=[*frame["y"].unique()][::-1], title=axis_name(part.y) if part.y else None),
@@ -307,15 +298,6 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
         sides["column"] = alt.Column("right:N", sort=[*frame["right"].unique()], header=header)
     chart = alt.layer(squares, text, data=frame).properties(width=SQUARE * len(across), height=SQUARE * len(up))
     return DrawnFigure(chart.facet(**sides) if sides else chart, numbers)
-
-
-def square_numbers(numbers: PartNumbers, key: Key) -> dict[str, Any]:
-    """Return the columns of one square: its accuracy, and the deviation if there are several seeds."""
-    its = numbers.found.get(key)
-    if its is None:
-        return {"value": None, "text": numbers.missing(key), "estimate": ""}
-    deviation = "" if np.isnan(its.deviation) else f"\n±{100 * its.deviation:.1f}"
-    return percents(its) | {"text": number_text(100 * its.value) + deviation}
 
 
 def side_values(part: HeatMap, name: str) -> list[Key]:

@@ -59,7 +59,7 @@ class FilePart(Part):
     """A part that has files of its own."""
 
     forms: ClassVar[tuple[str, ...]] = tuple(f"figures/{{}}.{kind}" for kind in ("png", "svg", "csv"))
-    """The names of these files in the study's folder, with a place for the part's name."""
+    """Their names in the study's folder, with a place for the part's name."""
     name: str
     """The name of the part's files."""
     says: str = field(default="", kw_only=True)
@@ -127,15 +127,15 @@ class Table(RecordsPart):
     """A table of accuracies: a row for each combination of the labels `rows`, a column for each of `columns`. With
     three models or more the best comes first.
 
-    A row label with a single value (except the first label) and a column without records are left out of the table and
-    named above it. Accuracies on swaps are flagged if the models prefer the same caption whatever the image.
+    A row label with a single value (except the first) and a column without records are named above the table instead.
+    Accuracies on swaps are flagged if the models prefer the same caption whatever the image.
     """
 
     forms: ClassVar[tuple[str, ...]] = ("{}.csv",)
     rows: Sequence[str]
     columns: Sequence[str] = ("subset",)
     against: Mapping[str, Any] | None = None
-    """If given, such as {"model": "clip"}, numbers are differences from the row with these labels, which is the same
+    """If given, such as {"model": "clip"}, numbers are differences from the row that has these labels and is the same
     otherwise, on the same records."""
     intervals: bool = field(default=False, kw_only=True)
     """Whether numbers have intervals in place of deviations over seeds."""
@@ -161,11 +161,10 @@ class PlacedPart(FigurePart):
     stroke: str = field(default="", kw_only=True)
     """A label whose values have different dashes."""
     at: str = field(default="", kw_only=True)
-    """A measured column, such as the cost. If given, the position of a point is the mean of this column over its runs,
-    not its value of `x`."""
+    """A measured column, such as the cost, whose mean over its runs is the position of a point in place of `x`."""
     log: bool = field(default=False, kw_only=True)
     along: str = field(default="", kw_only=True)
-    """The name of the axis of `x`, if it isn't the label's."""
+    """The name of the axis, if it isn't the label's."""
     level: float | None = field(default=None, kw_only=True)
     """A dashed line is drawn at this share."""
 
@@ -214,7 +213,7 @@ class Front(PlacedPart):
     log: bool = field(default=True, kw_only=True)
     panels: Sequence[str] = field(default=(), kw_only=True)
     judged: "Records | None" = field(default=None, kw_only=True)
-    """The records of a test, where `records` are those of validation, on which settings are chosen."""
+    """Those of a test, where `records` are of validation, on which settings are chosen."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from menagerie.studies import tune
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import read_tuned
+from menagerie.studies.frame.charts import search_figures
 from menagerie.studies.frame.parts import Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_figures import search_figures
 from menagerie.studies.runs.command_line import only_models, scorer_options
 from menagerie.studies.tune import Searched, Tune
 from tests.command import read_rows
