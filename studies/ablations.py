@@ -250,8 +250,7 @@ class AblationStudy(HardestCells):
             if min(map(len, sides)) > 1 and len(at) == len(sides[0]) * len(sides[1]):
                 arms = [arm for arm in shown.arms if arm.labels["row"] in at]
                 arms = [arm._replace(labels=arm.labels | at[arm.labels["row"]]) for arm in arms]
-                records, axes = replace(shown, arms=tuple(arms)), ablations_of(self.spec).axes
-                says = f"Varied together: upwards {axes[up]}, to the right {axes[across]}."
+                records, says = replace(shown, arms=tuple(arms)), f"Varied together: `{up}` and `{across}`."
                 yield HeatMap(f"{split}-{up}-{across}", records, x=across, y=up, panels=BOTH, says=says)
 
     def ratios(self, its: Records) -> dict[str, dict[tuple[str, ...], str]]:

@@ -63,12 +63,9 @@ def percents(its: Estimate) -> dict[str, Any]:
 
 def estimate_row(part: PlacedPart, labels: Mapping[str, Any], its: Estimate, kind: str) -> dict[str, Any]:
     """Return the columns of an estimate with these labels, without its place."""
-    texts = {side: part.title([name], [labels[name]]) if name else "" for side, name in sides_of(part).items()}
+    sides = {"colour": part.colour, "stroke": part.stroke}
+    texts = {side: part.title([name], [labels[name]]) if name else "" for side, name in sides.items()}
     return {"kind": kind, **panel_row(part, label_values(labels, part.panels)), **texts, **percents(its)}
-
-
-def sides_of(part: PlacedPart) -> dict[str, str]:
-    return {"colour": part.colour, "stroke": part.stroke}
 
 
 def places_on_axis(part: PlacedPart, names: Sequence[str]) -> dict[Key, float]:
