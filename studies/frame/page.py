@@ -68,12 +68,13 @@ def write_report(study: AnyStudy, records: Records) -> Path:
     drop_former([*parts, *training], out)
     answer, rest, training = ([write_page_part(part, out) for part in side] for side in (answer, rest, training))
     shown, seen = [*answer, *rest, *training], samples_of(records)
+    cases = [its for test, of_test in seen.items() if test != "train" for its in of_test]
     if first := next((its for its in shown if its["kind"] == "table"), None):
         write_text(out / "results.tex", to_latex(first["frame"], first["caption"]))
     values: dict[str, Any] = dict(
         title=study.title,
         answer=answer,
-        cases=[its for test, (its, *_) in seen.items() if test != "train"][:SAMPLES],
+        cases=cases[:: max(1, len(cases) // SAMPLES)][:SAMPLES],
         terms=TERMS,
         rest=rest,
         training=training,

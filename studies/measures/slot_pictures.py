@@ -102,8 +102,9 @@ def slot_sheet(scenes: SlotAttention, slots: Sequence[int]) -> Figure:
             below.set_ylim(0, 100)
         for axis in axes[[0, *range(1, len(heights), 2)], column]:
             axis.axis("off")
-    says = "share of a patch, 1: the mean over all patches"
-    figure.colorbar(shown, ax=axes, location="top", anchor=(0.0, 0.0), shrink=0.4, aspect=16, fraction=0.02, label=says)
+    place = {"location": "top", "anchor": (0.0, 0.0), "shrink": 0.4, "aspect": 16, "fraction": 0.02, "pad": 0.01}
+    bar = figure.colorbar(shown, ax=axes, **place)
+    bar.set_label("share of a patch, 1: the mean over all patches", fontsize=8, loc="left")
     return figure
 
 
