@@ -151,10 +151,11 @@ def search_figures(
         return
     y = alt.Y("value:Q", title=value, scale=alt.Scale(zero=False))
     look: dict[str, Any] = {"y": y, "tooltip": ["search:N", "trial:Q", "value:Q"]}
-    points = alt.Chart(frame).mark_point(filled=True).encode(**look, x="trial:Q", color="search:N")
+    trial = alt.X("trial:Q", axis=alt.Axis(tickMinStep=1))
+    points = alt.Chart(frame).mark_point(filled=True).encode(**look, x=trial, color="search:N")
     window = alt.WindowFieldDef(op=best, field="value", **{"as": "best"})
     so_far = points.transform_window([window], frame=[None, 0], groupby=["search"], sort=[alt.SortField("trial")])
-    history = (points + so_far.mark_line(interpolate="step-after").encode(y="best:Q")).properties(width=600)
+    history = (points + so_far.mark_line(interpolate="step-after").encode(y="best:Q")).properties(width=2 * WIDTH)
     yield Chart(f"{names}history", history, says=f"The {value} of each trial, in the order of the search.")
     for number, (name, trials) in enumerate(searches.items(), start=1):
         part = frame[(frame["search"] == name) & frame["value"].notna()]

@@ -1,6 +1,5 @@
 """Assembles a study's page: its answer, its other parts, and the sections on its runs that every page has."""
 
-import operator
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -26,15 +25,7 @@ from menagerie.studies.frame.cells import SEARCHED, untuned_models
 from menagerie.studies.frame.charts import page_script
 from menagerie.studies.frame.draw import drop_former, write_page_part
 from menagerie.studies.frame.layout import span, tests_in_order
-from menagerie.studies.frame.parts import (
-    FIGURES,
-    Curves,
-    Heading,
-    Part,
-    RecordsPart,
-    Sentence,
-    check_page_parts,
-)
+from menagerie.studies.frame.parts import FIGURES, Curves, Heading, Part, RecordsPart, Sentence, check_page_parts
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import DIVERGED
@@ -83,15 +74,13 @@ def write_report(study: AnyStudy, records: Records) -> Path:
         **explain_tests(study, records),
         seen=seen,
         untuned=untuned_models(study) if isinstance(study, SplitStudy) else [],
-        config=shared_split_values(records) | reported_options(study),
-        remarks=study.notes(),
+        config=shared_split_values(records) | reported_options(study) | study.notes(),
         notes=machines_of_runs(out, results),
         charts=page_script() if any(its["kind"] == "chart" for its in shown) else "",
         smoke=smoke_warning(max(map(steps_of, records.arms), default=0)),
     )
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters["combine"] = operator.or_
     write_text(out / "report.html", environment.get_template("page.html").render(values))
     return out / "report.html"
 
