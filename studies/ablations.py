@@ -65,13 +65,12 @@ class HardestCells(Study):
     splits: Annotated[tuple[str, ...], DATA, FIRST, Several(least=1)] = tuple(GRIDS)
     """Grids whose hardest cell is trained. A recipe of yours takes their place."""
     cell: Annotated[str, DATA, FIRST] = "laptop"
-    """Preset of binding_grid.py and spatial_grid.py whose hardest cell is trained: its world, resolution and pairs."""
+    """Preset of the grids whose hardest cell is trained: its world, resolution and pairs."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the splits."""
         return ("own",) if self.base else self.splits
 
     def with_recipe(self, recipe: SplitRecipe) -> "HardestCells":
@@ -100,21 +99,18 @@ class AblationStudy(HardestCells):
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
     """Rows by name, lines such as "dim=32 layers=1", or groups: coefficients, dimensions, partial, oracle, negatives,
-    losses. Without any, all rows that the model names, but not these groups."""
+    losses. Without any, all rows of the model outside groups."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test of its own
-    (docs/splits.md)."""
+    """Rules such as "texture=red & animal=cat", each with a test of its own: matches are only there."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
     """An existing split file, packed or not."""
     seen_order: Annotated[bool, DATA] = False
-    """Also test the orders of animals in training, on splits with orders: whether a model fits, besides whether it
-    generalises."""
+    """On splits with orders also test those of training: whether a model fits."""
     steps: Annotated[int, TRAINING, FIRST, Range(0, STEPS.high)] = 0
     """Optimiser steps; 0 takes the preset's."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
-    """Number of seeds, 0 to seeds - 1."""
+    """Number of seeds."""
     models: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ("oc-clip",)
-    """The models of all rows; `fill_in` sets them."""
     scorers: Annotated[ScorerOptions, tyro.conf.Fixed, tyro.conf.Suppress, GROWS] = field(
         default_factory=partial(scorer_options, "small")
     )
@@ -139,7 +135,6 @@ class AblationStudy(HardestCells):
 
     @cached_property
     def grids(self) -> dict[str, SplitStudy]:
-        """The grid of each split, reduced to a single cell."""
         return {split: self.grid(split)[0] for split in self.names}
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
@@ -205,7 +200,6 @@ class AblationStudy(HardestCells):
         return next(iter(self.grids.values())).label(test)
 
     def cell_on(self, split: str) -> Cell:
-        """Return the cell of a split's first run."""
         return next(arm.cell for arm in self.arms if arm.labels["split"] == split)
 
     def notes(self) -> dict[str, str]:
@@ -218,7 +212,6 @@ class AblationStudy(HardestCells):
         return {name: text for name, text in notes.items() if text}
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield what the paper's claims come to, each split's rows, and what rows change."""
         from menagerie.studies.analysis.words import explain_model
 
         base = base_row(self.spec)
@@ -233,7 +226,6 @@ class AblationStudy(HardestCells):
         yield Curves("training", records, ("row",), panels="split", says=TRAINED)
 
     def section(self, split: str, its: Records) -> Iterator[Part]:
-        """Yield the rows of one split, options that are varied together, and all tasks."""
         from menagerie.generators.splits.recipe_file import KINDS
 
         data = self.cell_on(split).data
@@ -259,8 +251,7 @@ class AblationStudy(HardestCells):
             if min(map(len, sides)) > 1 and len(at) == len(sides[0]) * len(sides[1]):
                 arms = [arm for arm in shown.arms if arm.labels["row"] in at]
                 arms = [arm._replace(labels=arm.labels | at[arm.labels["row"]]) for arm in arms]
-                records, axes = replace(shown, arms=tuple(arms)), ablations_of(self.spec).axes
-                says = f"Varied together: upwards {axes[up]}, to the right {axes[across]}."
+                records, says = replace(shown, arms=tuple(arms)), f"Varied together: `{up}` and `{across}`."
                 yield HeatMap(f"{split}-{up}-{across}", records, x=across, y=up, panels=BOTH, says=says)
 
     def ratios(self, its: Records) -> dict[str, dict[tuple[str, ...], str]]:

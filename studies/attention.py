@@ -108,7 +108,7 @@ def draw_cell(path: Path, split: Path, row: Mapping[str, Any]) -> None:
     from matplotlib.figure import Figure
 
     from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.studies.report.figures import write_png
+    from menagerie.studies.analysis.pictures import write_png
 
     data = SplitDataset(split, row["subset"])
     images = data.images(row["shown"]).permute(0, 2, 3, 1).numpy()

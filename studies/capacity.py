@@ -6,8 +6,6 @@ two to six. The false caption has the same words, with the textures of two anima
     python studies/capacity.py --preset smoke      # tiny, a minute on 2 cores
     python studies/capacity.py                     # laptop: 8 animals, 8 textures, 32 px, three seeds
     python studies/capacity.py --layout overlap --most 3  # animals hide one another
-
-Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,28 +37,24 @@ class Capacity(SplitStudy):
     decides: ClassVar[tuple[str, ...]] = ("split",)
 
     most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
-    """Largest number of objects in a training scene: a run for each value, on scenes of one object up to that
-    number."""
+    """Largest number of objects in a training scene; a run for each value."""
     test_objects: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
     """Numbers of objects in tests."""
     triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
-    """Numbers of triplets (an object, another of its animal, another of its texture) in further tests of four
-    objects."""
+    """Further tests of four objects, by how many triplets (an object, another of its animal and of its texture)."""
     layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
     """Where objects stand: side by side and above, in two rows, or in front of one another."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
-    """Number of training images, whatever the number of objects."""
+    """Number of training images."""
     world: Annotated[str, DATA, FIRST] = "eight-textures"
-    """Vocabulary of the scenes, with at least as many animals and textures as a scene has objects."""
+    """World, with at least as many animals and textures as a scene has objects."""
     improved: Annotated[bool, WHAT] = False
-    """If oc-clip is among --models, also train it with our changes: competition weighted by fit, and incomplete
+    """Also train oc-clip, if it is among --models, with our changes: competition weighted by fit, incomplete
     captions."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
-    """Accuracy on swaps of n objects from which on a model counts as binding n objects."""
+    """Accuracy on swaps of n objects from which on a model binds n objects."""
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
-        """Plan every model with each value of `most`. With `improved`, plan each run of OC-CLIP with our changes
-        too."""
         for arm in grid(self, objects=self.trained):
             yield arm
             if self.improved and arm.cell.model == "oc-clip":
@@ -73,9 +67,7 @@ class Capacity(SplitStudy):
         return [tuple(range(1, most + 1)) for most in self.most]
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield how many objects each model binds, accuracy by number of objects and of mentioned ones, by hidden
-        objects and by shared features."""
-        from menagerie.studies.analysis.hidden import BINS, hidden_bins
+        from menagerie.studies.analysis.errors import HIDDEN_SHARES, hidden_bins
 
         tests, shared = tuple(f"seen_{n}" for n in self.test_objects), tuple(f"triplets_{t}" for t in self.triplets)
         words: dict[str, dict[Any, str]] = {
@@ -94,7 +86,7 @@ class Capacity(SplitStudy):
         yield Table("mentioned", tasks, ("objects", "subset", "model"), ("task",), **numbers)
         if self.layout != "apart":
             yield Heading("Objects that others hide", HIDDEN)
-            found = swaps.regroup(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
+            found = swaps.regroup(HIDDEN_SHARES.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
             yield Lines("hidden", found, **look)
             yield Table("hidden-table", found, rows, **numbers)
         if shared:

@@ -10,14 +10,12 @@ same, and so is that of steps (or, with `--held images`, that of images seen).
     python studies/data_properties.py                                      # laptop: 8 animals, 32 runs a seed
     python studies/data_properties.py --factors attributes mentioned       # 4 runs a seed
     python studies/data_properties.py --models clip oc-clip --held images  # a bigger batch takes fewer steps
-
-Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
@@ -49,39 +47,32 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
 
-OPTIONS = {
-    "attributes": "attributes",
-    "objects": "most",
-    "mentioned": "mentioned",
-    "salient": "salient",
-    "batch": "batches",
-    "hard_negatives": "hard_negatives",
-}
-"""Map each factor to the option that gives its levels."""
 TEST = "seen_2"
 """The test on which effects are measured: two objects, both mentioned, as in a part of every run's training."""
 RECOGNITION = ("replace animal", "replace texture")
-# Each factor in words, and the format of its values.
+
+
+class Factor(NamedTuple):
+    """A factor of the design: the option that gives its levels, words, the format of its values, and what the paper
+    claims; `complete` is the value with which captions are complete, if it makes them so."""
+
+    option: str
+    words: str
+    form: str = "{:.0%}"
+    claim: str = ""
+    complete: float | None = None
+
+
 FACTORS = {
-    "attributes": ("textures mentioned", "{:.0%}"),
-    "objects": ("objects in an image", "up to {}"),
-    "mentioned": ("objects mentioned", "{:.0%}"),
-    "salient": ("only the salient object", "{:.0%}"),
-    "batch": ("batch size", "{}"),
-    "hard_negatives": ("hard negatives", "{:.0%}"),
+    "attributes": Factor("attributes", "textures mentioned", claim="too few attributes hurt", complete=1.0),
+    "objects": Factor("most", "objects in an image", "up to {}"),
+    "mentioned": Factor("mentioned", "objects mentioned", claim="captions that leave objects out hurt", complete=1.0),
+    "salient": Factor("salient", "only the salient object", claim="captions of the salient object hurt", complete=0.0),
+    "batch": Factor("batches", "batch size", "{}", "a big batch alone gives no reliable binding"),
+    "hard_negatives": Factor("hard_negatives", "hard negatives", claim="hard negatives alone give no reliable binding"),
 }
-# The values with which captions are complete.
-COMPLETE = {"attributes": 1.0, "mentioned": 1.0, "salient": 0.0}
-# The claims that less complete captions hurt, and that one other thing alone doesn't make binding reliable.
-HURT = {
-    "attributes": "too few attributes hurt",
-    "mentioned": "captions that leave objects out hurt",
-    "salient": "captions of the salient object hurt",
-}
-UNRELIABLE = {
-    "batch": "a big batch alone gives no reliable binding",
-    "hard_negatives": "hard negatives alone give no reliable binding",
-}
+OPTIONS = {name: factor.option for name, factor in FACTORS.items()}
+COMPLETE = {name: factor.complete for name, factor in FACTORS.items() if factor.complete is not None}
 
 
 @dataclass(frozen=True)
@@ -94,28 +85,28 @@ class DataProperties(SplitStudy):
     models: tuple[str, ...] = ("clip",)
     """Scorers by name, or FILE.py:Class of your own."""
     factors: Annotated[tuple[str, ...], WHAT, FIRST, Several(1)] = tuple(OPTIONS)
-    """Factors to vary; other fields are those of the recipe. Without --recipe captions are complete, and images have
-    one or two objects and no hard negatives."""
+    """Factors to vary, between the two levels that their options give; other fields are those of the recipe. Without
+    --recipe captions are complete, and images have one or two objects and no hard negatives."""
     attributes: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
-    """Probability that a caption includes the texture of an object that it mentions: two levels."""
+    """Probability that a caption includes the texture of an object that it mentions."""
     most: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 4)
-    """Largest number of objects in an image; images with each number up to that are equally many. Two levels."""
+    """Largest number of objects in an image; images with each number up to that are equally many."""
     mentioned: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
-    """Probability that a caption mentions an object; one always is: two levels."""
+    """Probability that a caption mentions an object; one always is."""
     salient: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.5)
-    """Probability that a caption mentions the salient object alone: two levels."""
+    """Probability that a caption mentions the salient object alone."""
     batches: Annotated[tuple[int, ...], TRAINING, FIRST, Several(1), Range(2, 1_000_000)] = (32, 128)
-    """Images per step: two levels."""
+    """Images per step."""
     hard_negatives: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.4)
-    """Share of the training images that are swaps of others, below half: two levels."""
+    """Share of the training images that are swaps of others, below half."""
     together: Annotated[bool, TRAINING, FIRST] = True
     """Put an image and its swap into the same batch, if training has both."""
     held: Annotated[Literal["steps", "images"], TRAINING, FIRST] = "steps"
     """What stays the same when the batch changes: the steps, or the number of images seen (--steps times --batch)."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
-    """Number of training images, whatever the number of objects."""
+    """Number of training images."""
     world: Annotated[str, DATA, FIRST] = "eight-textures"
-    """Vocabulary of the scenes, with at least as many animals and textures as a scene has objects."""
+    """World, with at least as many animals and textures as a scene has objects."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
     """Accuracy on swaps from which on binding counts as reliable."""
 
@@ -134,8 +125,6 @@ class DataProperties(SplitStudy):
             yield "--batch changes nothing, because the batch is varied; give its levels as --batches"
 
     def check(self) -> None:
-        """Raise for a recipe without tests of two objects, factors without two levels, and levels at which no training
-        caption mentions two objects with textures."""
         if not isinstance(self.recipe_given, MultiObjectRecipe) or 2 not in self.recipe_given.test_objects:
             raise UserError(
                 "--recipe must be of kind multi-object, with 2 among test_objects, as tests have two objects"
@@ -152,15 +141,13 @@ class DataProperties(SplitStudy):
             )
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan each run of the design with every seed and model."""
         for seed in range(self.seeds):
             for signs in design(len(self.factors)):
                 for model in self.models:
                     yield design_arm(self, model, seed, signs)
 
     def place(self, signs: Signs) -> dict[str, Any]:
-        """Return the value of every factor in a run of the design. Factors that aren't varied have the recipe's
-        value."""
+        """Return the value of every factor in a run of the design; of one that isn't varied the recipe's."""
         given = {name: getattr(self.recipe_given, name) for name in OPTIONS if name != "batch"}
         chosen = {name: self.levels[name][sign > 0] for name, sign in zip(self.factors, signs, strict=True)}
         return {**given, "objects": numbers_up_to(max(given["objects"])), "batch": self.recipe.batch} | chosen
@@ -177,7 +164,6 @@ class DataProperties(SplitStudy):
         return images // batch
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield the clear effects of each model, the claims of the paper, all effects, and all runs."""
         seen = records.where(subset=TEST)
         found = contrasts(seen.where(task=("swap", *RECOGNITION)), self.levels, ("model", "task"))
         verdicts: list[Verdict] = []
@@ -197,21 +183,22 @@ class DataProperties(SplitStudy):
 
     def effect_in_words(self, effect: Effect) -> str:
         """Return an effect in words, a main effect with its levels: "batch size 32 → 128"."""
-        names = " × ".join(FACTORS[name][0] for name in effect)
+        names = " × ".join(FACTORS[name].words for name in effect)
         levels = [max(its) if isinstance(its, tuple) else its for its in self.levels[effect[0]]]
-        return names if len(effect) > 1 else f"{names} {' → '.join(map(FACTORS[effect[0]][1].format, levels))}"
+        return names if len(effect) > 1 else f"{names} {' → '.join(map(FACTORS[effect[0]].form.format, levels))}"
 
     def verdicts(self, seen: Records, found: "Mapping[Effect, Estimate]", model: str) -> Iterator[Verdict]:
         """Yield verdicts on the paper's claims, for the runs of a model."""
-        for name, claim in HURT.items():
+        for name, complete in COMPLETE.items():
             row = f"{model}, {self.effect_in_words((name,))}" if name in self.factors else f"{model}, not varied"
-            yield make_verdict(claim, row, f"{TEST}: swap", found.get((name,)), 1 if COMPLETE[name] else -1)
+            yield make_verdict(FACTORS[name].claim, row, f"{TEST}: swap", found.get((name,)), 1 if complete else -1)
         complete = seen.where(**COMPLETE)
         ids = {arm.id for arm in complete.arms}
-        for name, claim in UNRELIABLE.items():
-            most = {name: self.levels[name][1] if name in self.factors else ()}
-            others = seen.where(lambda arm: arm.id not in ids, **most)
-            yield self.level_verdict(claim, f"{model}, captions not complete", others, -1)
+        for name, factor in FACTORS.items():
+            if factor.claim and name not in COMPLETE:
+                most = {name: self.levels[name][1] if name in self.factors else ()}
+                others = seen.where(lambda arm: arm.id not in ids, **most)
+                yield self.level_verdict(factor.claim, f"{model}, captions not complete", others, -1)
         claim = "with the right data binding is nearly perfect"
         yield self.level_verdict(claim, f"{model}, complete captions", complete, 1)
 

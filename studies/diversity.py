@@ -8,13 +8,10 @@ worlds with other numbers of animals and textures, and with more images of the s
     python studies/diversity.py --preset smoke           # tiny, a minute on 2 cores
     python studies/diversity.py                          # laptop: 12 animals, 12 textures, 32 px, three seeds
     python studies/diversity.py --models clip sparo      # captions for each of them
-
-Ends with `report.html`, `results.csv`, `robustness.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from math import log
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -50,6 +47,10 @@ if TYPE_CHECKING:
     from menagerie.studies.measures.robustness import Statistic
 
 Supervision = Literal["captions", "objects", "classes"]
+Groups = Sequence[Mapping[str, Any]]
+"""The labels of the runs of each group of records."""
+Tested = tuple[str, str, Groups, Any, str, int]
+"""A claim, the row of its table, and what decides it: a statistic of groups on a task, and its sign."""
 CLASSIFIER = "classifier"
 CAPTIONS, CLASSES = "captions", "classes"
 SEEN, UNSEEN = "seen", "unseen"
@@ -63,18 +64,16 @@ class Diversity(SplitStudy):
     decides: ClassVar[tuple[str, ...]] = ("split",)
 
     models: tuple[str, ...] = ("clip",)
-    """Scorers that train on captions, and on captions of animals alone. On classes a classifier is trained, whose image
-    tower has as many parameters as CLIP's."""
+    """Scorers that train on captions. On classes a classifier is trained, whose image tower has CLIP's size."""
     supervision: Annotated[tuple[Supervision, ...], WHAT, FIRST, GROWS, Several(1)] = ("captions", "objects", "classes")
     """Supervision of training: captions with textures, captions of animals alone, or classes of animals."""
     coverage: Annotated[Axis[float], SHARE] = (0.167, 0.333, 0.5, 0.667, 0.833)
     """Shares of the compositions (animal and texture) in training: multiples of 1 / `classes`, below 1."""
     classes: Annotated[int, DATA, FIRST, Range(2, 1000)] = 6
-    """Number of classes of animals, and of textures. Training leaves out combinations of an animal class and a texture
-    class."""
+    """Classes of animals, and of textures; training leaves out combinations of an animal and a texture class."""
     worlds: Annotated[tuple[str, ...], DATA, FIRST, GROWS] = ("four-textures", "eight-textures")
-    """Further worlds, of n animals and n textures, for a grid of n and k: with captions only, training has each animal
-    in k of the n textures, for every even k below n."""
+    """Further worlds, of n animals and n textures: with captions only, training has each animal in k of the n textures,
+    for every even k below n."""
     more_scenes: Annotated[tuple[int, ...], DATA, FIRST, SCENES, GROWS] = (12_000,)
     """Further numbers of training images, with captions at the lowest coverage."""
     objects: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(1, MOST)] = (1, 2)
@@ -86,7 +85,7 @@ class Diversity(SplitStudy):
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 4000
     """Training images of every run but those of `more_scenes`."""
     world: Annotated[str, DATA, FIRST] = "twelve-textures"
-    """Vocabulary of the scenes, with at least twice as many animals and textures as --classes."""
+    """World, with at least twice as many animals and textures as --classes."""
 
     def check(self) -> None:
         super().check()
@@ -104,7 +103,6 @@ class Diversity(SplitStudy):
                 raise UserError(f"--worlds {name} needs as many textures as animals, and an even number from 4 on")
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan every supervision at every coverage, then captions in further worlds and with more images."""
         place = {"world": self.world, "classes": self.classes, "images": self.train_scenes}
         for seed in range(self.seeds):
             for share in self.coverage:
@@ -143,7 +141,6 @@ class Diversity(SplitStudy):
         return Recognition(textures=str(arm.labels["supervision"]).startswith("captions"))
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield the claims of two papers, accuracy by coverage, robustness, and all numbers as a table."""
         given = {item.name: getattr(records, item.name) for item in fields(records)}
         objects = Recognised(**given, measure_of=self.recognition)
         if not len(objects.scores):
@@ -186,7 +183,7 @@ class Diversity(SplitStudy):
 
     @property
     def captions(self) -> str:
-        """The name of the supervision that claims are about: the captions of the first model."""
+        """The supervision that claims are about: the captions of the first model."""
         return self.name_of(CAPTIONS, self.models[0])
 
     def tests_of(self, kind: str) -> tuple[str, ...]:
@@ -202,11 +199,9 @@ class Diversity(SplitStudy):
         shown = round_coverage(share, self.classes) / self.classes
         return abs(-2 * log(shown) / sum(map(log, sides(load_world(self.world)))))
 
-    def delta(
-        self, objects: Recognised, task: str, groups: Sequence[Mapping[str, Any]], statistic: "Statistic"
-    ) -> "Estimate | None":
-        """Estimate a statistic of groups of records of a task, each of the runs with some labels, on seen or unseen
-        compositions (`kind`). What a group doesn't name is as in the study's own world, on unseen compositions."""
+    def delta(self, objects: Recognised, task: str, groups: Groups, statistic: "Statistic") -> "Estimate | None":
+        """Estimate a statistic of groups of records of a task, on seen or unseen compositions (`kind`). What a group
+        doesn't name is as in the study's own world, on unseen compositions."""
         from menagerie.studies.measures.robustness import contrast
 
         place = {"world": self.world, "images": self.train_scenes, "supervision": self.captions, "kind": UNSEEN}
@@ -215,72 +210,57 @@ class Diversity(SplitStudy):
         parts = [objects.where(task=task, subset=of, **its).points for its, of in zip(places, tests, strict=True)]
         return contrast(parts, statistic, signed=True)
 
-    def verdict(
-        self,
-        objects: Recognised,
-        claim: str,
-        row: str,
-        groups: Sequence[Mapping[str, Any]],
-        statistic: "Statistic",
-        task: str = COMPOSITION,
-        sign: int = 1,
-    ) -> Verdict:
-        """Return the verdict on a claim, which a statistic of groups of records decides."""
-        delta = self.delta(objects, task, groups, statistic)
-        return make_verdict(claim, row, f"unseen compositions: {task}", delta, sign)
-
     def verdicts(self, objects: Recognised) -> Iterator[Verdict]:
         """Yield verdicts on the claims of both papers for which this study has runs."""
-        from menagerie.studies.measures.robustness import (
-            STEP,
-            effective_robustness,
-            gain,
-            jump_along,
-            mean_gain,
-            slope_along,
-        )
+        for claim, row, groups, statistic, task, sign in (*self.of_coverage(objects), *self.of_worlds(objects)):
+            delta = self.delta(objects, task, groups, statistic)
+            yield make_verdict(claim, row, f"unseen compositions: {task}", delta, sign)
 
-        say, shares = partial(self.verdict, objects), self.coverages
-        every = [{"coverage": share} for share in shares]
-        if len(every) > 1:
-            yield say(DIVERSE, "greatest coverage above the least", [every[0], every[-1]], gain)
-            slope = slope_along([self.nmi(share) for share in shares])
-            yield say(INFORMATIVE, f"by {STEP:g} of NMI", every, slope, sign=-1)
+    def of_coverage(self, objects: Recognised) -> Iterator[Tested]:
+        """Yield the claims on runs in the study's own world."""
+        from menagerie.studies.measures import robustness as its
+
+        shares = self.coverages
+        every, several = [{"coverage": share} for share in shares], len(shares) > 1
+        if several:
+            slope = its.slope_along([self.nmi(share) for share in shares])
+            yield DIVERSE, "greatest coverage above the least", [every[0], every[-1]], its.gain, COMPOSITION, 1
+            yield INFORMATIVE, f"by {its.STEP:g} of NMI", every, slope, COMPOSITION, -1
         if CLASSES in self.supervision:
             own, base = (
-                {kind: [its | {"kind": kind, "supervision": name} for its in every] for kind in (SEEN, UNSEEN)}
+                {kind: [place | {"kind": kind, "supervision": name} for place in every] for kind in (SEEN, UNSEEN)}
                 for name in (self.captions, CLASSES)
             )
             both = [*base[UNSEEN], *own[UNSEEN]]
-            yield say(RELATIVE, "captions above classes, all coverages", both, mean_gain, ANIMAL)
-            if len(every) > 1:
+            yield RELATIVE, "captions above classes, all coverages", both, its.mean_gain, ANIMAL, 1
+            if several:
                 groups = [*own[SEEN], *own[UNSEEN], *base[SEEN], *base[UNSEEN]]
-                above = effective_robustness(len(every))
-                yield say(EFFECTIVE, "captions above the fit of classes", groups, above, ANIMAL)
-        yield from self.of_worlds(objects)
-        if self.more_scenes and len(shares) > 1:
+                above = its.effective_robustness(len(every))
+                yield EFFECTIVE, "captions above the fit of classes", groups, above, ANIMAL, 1
+        if self.more_scenes and several:
             images = max(self.more_scenes)
             row = f"coverage {shares[1]:.0%} in {self.train_scenes} images above {shares[0]:.0%} in {images}"
-            yield say(QUANTITY, row, [{"coverage": shares[0], "images": images}, {"coverage": shares[1]}], gain)
-        if (jump := jump_along(shares)) is not None:
-            yield say(JUMP, f"rise by {STEP:.0%} of coverage there above that elsewhere", every, jump)
+            both = [{"coverage": shares[0], "images": images}, {"coverage": shares[1]}]
+            yield QUANTITY, row, both, its.gain, COMPOSITION, 1
+        if (jump := its.jump_along(shares)) is not None:
+            yield JUMP, f"rise by {its.STEP:.0%} of coverage there above that elsewhere", every, jump, COMPOSITION, 1
 
-    def of_worlds(self, objects: Recognised) -> Iterator[Verdict]:
+    def of_worlds(self, objects: Recognised) -> Iterator[Tested]:
         """Yield the claims of Uselis et al. on worlds of n animals and n textures, with each animal in k textures."""
         from menagerie.studies.measures.robustness import gain, gain_from
 
-        say, counts = partial(self.verdict, objects), self.square_worlds(objects)
+        counts = self.square_worlds(objects)
         for n, (world, ks) in counts.items():
             if len(ks) > 1:
                 both = [{"world": world, "combinations": k} for k in (ks[0], ks[-1])]
-                yield say(MORE_COMBINATIONS, f"n = {n}: k = {ks[-1]:g} above k = {ks[0]:g}", both, gain)
+                yield MORE_COMBINATIONS, f"n = {n}: k = {ks[-1]:g} above k = {ks[0]:g}", both, gain, COMPOSITION, 1
         if len(counts) > 1:
             few, many = (counts[n] for n in (min(counts), max(counts)))
             for k in [k for k in few[1] if k in many[1]][:1]:
                 row = f"k = {k:g}: n = {max(counts)} above n = {min(counts)}, of the way from chance"
                 both = [{"world": world, "combinations": k} for world, _ in (few, many)]
                 above = gain_from([self.chance(world, COMPOSITION) for world, _ in (few, many)])
-                yield say(MORE_VALUES, row, both, above)
+                yield MORE_VALUES, row, both, above, COMPOSITION, 1
 
     def square_worlds(self, objects: Recognised) -> dict[int, tuple[str, list[float]]]:
         """Map the number of values of a factor to its world, and to the numbers of compositions per value, rising."""

@@ -43,7 +43,7 @@ from menagerie.studies.probes import ProbeStudy
 if TYPE_CHECKING:
     import pandas as pd
 
-    from menagerie.studies.analysis.estimate import Estimate
+    from menagerie.studies.analysis.intervals import Estimate
     from menagerie.studies.measures.conditions import Conditions
     from menagerie.studies.measures.geometry import EmbeddingGeometry
     from menagerie.studies.measures.probe_set import ProbeMeasure
@@ -253,7 +253,7 @@ def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...])
 
 def model_gap(rows: "pd.DataFrame", model: str, base: str, condition: str) -> "Estimate | None":
     """Return how far a model's share of scenes is above another's, over common seeds; None without any."""
-    from menagerie.studies.analysis.estimate import mean_over_seeds
+    from menagerie.studies.analysis.intervals import mean_over_seeds
 
     rows = rows[rows["condition"] == condition].dropna(subset="value")
     one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))

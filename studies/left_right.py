@@ -9,8 +9,6 @@ goes from that setting to ours in rungs, each with one change more (studies/anal
     python studies/left_right.py                       # laptop: all rungs, three seeds, under an hour
     python studies/left_right.py --rungs "their setting" "5 names" --seeds 5
     python studies/left_right.py --models clip oc-clip
-
-Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
 from collections.abc import Iterator
@@ -72,7 +70,6 @@ class LeftRight(SplitStudy):
             choose("rung", rung, LINES)
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan every rung with every model, seed by seed."""
         for seed in range(self.seeds):
             for rung in self.rungs:
                 for model in self.models:
@@ -82,7 +79,6 @@ class LeftRight(SplitStudy):
         return row_arm(self, spec_of(model), LINES[rung], seed, {"rung": rung})
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Yield the claims, a figure of unseen pairs, and a table for each group of rungs."""
         swaps = records.where(task="swap")
         yield from claim_parts(list(self.verdicts(swaps.where(subset=UNSEEN_PAIRS, model="clip"))), CLAIMS)
         unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *REMEDIES), subset=UNSEEN_PAIRS)

@@ -109,8 +109,8 @@ class PhotoTransfer(TransferPlan):
 
     def page(self, records: "Records") -> Iterator[Part]:
         """Yield a chart and a table for each question."""
+        from menagerie.models.registry import short_name
         from menagerie.studies.frame.estimate import estimate_or_dash
-        from menagerie.studies.report.figures import model_label
         from menagerie.studies.sources.transfer_answers import Answers, side_chart
 
         if self.rehearsed:
@@ -127,7 +127,7 @@ class PhotoTransfer(TransferPlan):
             yield Heading(question.capitalize(), says)
             yield Chart(question, side_chart(rows, setting, (first, second)))
             header = ("model", setting, "tested on", "measure", f"{first} (%)", f"{second} (%)", f"{second} − {first}")
-            table = [[model_label(row[0]), *map(str, row[1:4]), *map(estimate_or_dash, row[4:])] for row in rows]
+            table = [[short_name(row[0]), *map(str, row[1:4]), *map(estimate_or_dash, row[4:])] for row in rows]
             if question == WORTH:
                 header, table = WORTH_HEADER, list(answers.worth(self.targets))
             yield Rows(question, header, table)

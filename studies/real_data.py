@@ -159,14 +159,14 @@ class RealTraining(PhotographStudy):
 
     def scores(self, records: "Records") -> "list[Score]":
         """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
-        from menagerie.studies.report.figures import model_label
+        from menagerie.models.registry import short_name
         from menagerie.studies.scoring.benchmark_tables import benchmark_scores
 
         subjects = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
         varying = varying_axes(records)
         rows = []
         for row in score_rows(records):
-            model = ", ".join([model_label(row["model"]), *(f"{name} {row[name]}" for name in varying)])
+            model = ", ".join([short_name(row["model"]), *(f"{name} {row[name]}" for name in varying)])
             rows.append(row | {"model": model, "tie_rate": None})
         return benchmark_scores(rows, subjects, not self.rehearse, self.chance)
 

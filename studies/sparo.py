@@ -8,8 +8,6 @@ Parts: selection (table 4: slots are ranked one by one on validation, and the be
 worst halves), masks (table 5: trained on one task, tested on the others), ladder (table 6: from attentional pooling to
 SPARO), sweeps (figure 3: number and width of slots), pictures (figure 4: patches and words that slots attend to), all
 at one place of the binding grid. DINO with SPARO is left out, because nothing here trains on images without texts.
-
-Ends with `report.html` and its tables as CSV and LaTeX in `--out`. Run again, it skips what is finished.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,12 +62,10 @@ class SlotStudy(SplitStudy):
     """SPARO's slots"""
 
     swept: ClassVar = {"slots": "number of slots", "dim": "width of slots"}
-    """Figure 3: the field of each sweep, and what reports call it."""
-
     parts: Annotated[tuple[PartName, ...], WHAT, FIRST, GROWS, SOME] = get_args(PartName)
     """Parts of the study: all of these, or some."""
     models: tuple[str, ...] = (MODEL, "clip", "clip-gap")
-    """SPARO and models to compare with, which are horizontal lines in the sweeps and get masks too."""
+    """SPARO and models to compare with, which get masks too."""
     slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS, SOME] = (4, 8, 16, 32, 64)
     """Numbers of slots. Swept at the width that --sparo.dim gives."""
     slot_widths: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS, SOME] = (2, 4, 16, 64, 256)
@@ -81,17 +77,16 @@ class SlotStudy(SplitStudy):
     scenes: Annotated[int, WHAT, Range(1, 1000)] = 4
     """Scenes in the pictures of slots."""
     pairs: Annotated[Axis[float], SHARE] = (0.4,)
-    """Fraction of the trainable animal pairs; one."""
+    """Share of the trainable animal pairs; one."""
     hard_negatives: Annotated[Axis[float], SHARE] = (0.0,)
-    """Fraction of these pairs that have hard negatives too; one."""
+    """Share of these pairs that have hard negatives too; one."""
     seeds: int = 3
-    """Number of seeds, from 0; each decides split and training."""
+    """Number of seeds."""
     architecture: str = "mini"
     """Towers of two blocks or more, so that SPARO can replace the last."""
 
     @property
     def spec(self) -> ScorerSpec:
-        """SPARO, whose slots are studied."""
         return ablation_spec(MODEL)
 
     @property
@@ -105,19 +100,20 @@ class SlotStudy(SplitStudy):
 
     @property
     def sweeps(self) -> dict[str, Sequence[int]]:
-        """The values of each field that is swept; empty unless `parts` has the sweeps."""
+        """The values of each field that is swept, as in figure 3; empty unless `parts` has the sweeps."""
         values = zip(self.swept, (self.slot_counts, self.slot_widths), strict=True)
         return dict(values) if "sweeps" in self.parts else {}
 
     @property
-    def swept_rows(self) -> list[str]:
-        """The row of each value of each sweep, which is also its line."""
-        return [f"{name}={value}" for name, values in self.sweeps.items() for value in values]
+    def swept_rows(self) -> dict[str, str]:
+        """The name of each value of each sweep in tables, by its row, which is also its line."""
+        values = [(name, value) for name, values in self.sweeps.items() for value in values]
+        return {f"{name}={value}": f"{self.swept[name]}: {value}" for name, value in values}
 
     @property
     def lines(self) -> dict[str, str]:
         """The options that each row of SPARO changes, by the row's name."""
-        return {self.unchanged: ""} | dict(self.ladder) | {row: row for row in self.swept_rows}
+        return {self.unchanged: "", **self.ladder} | {row: row for row in self.swept_rows}
 
     @property
     def others(self) -> dict[str, str]:
@@ -140,7 +136,7 @@ class SlotStudy(SplitStudy):
 
     @cached_property
     def first(self) -> Cell:
-        """The first run of unchanged SPARO, whose place, tests and number of slots are those of all."""
+        """The first run of unchanged SPARO, with the place, tests and number of slots of all."""
         return self.arm(MODEL, self.unchanged, 0).cell
 
     def plan(self, known: KnownResults) -> Sequence[Arm]:
@@ -158,15 +154,12 @@ class SlotStudy(SplitStudy):
         return Selection(slots, self.random_halves, tests), Masks(slots, self.mask_tasks, tests)
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
-        """Return the measures of a run, as far as `parts` has them: selections of slots for unchanged SPARO, and masks
-        of vectors for it and other models."""
         plain, (selection, masks) = arm.labels["row"] == self.unchanged, self.measured
         wanted = {selection: plain and "selection" in self.parts}
         wanted |= {masks: "masks" in self.parts and (plain or arm.cell.model != MODEL)}
         return [measure for measure, takes in wanted.items() if takes]
 
     def check(self) -> None:
-        """Raise unless SPARO and one place are given, and for rows that can't be built or masked."""
         super().check()
         if MODEL not in self.models:
             raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
@@ -219,10 +212,9 @@ class SlotStudy(SplitStudy):
 
     def sweep_table(self, shown: Records) -> Table:
         """Return a table with SPARO as it is, each value of a sweep, and the other models."""
-        named = {row: f"{self.swept[name]}: {value}" for row in self.swept_rows for name, value in [row.split("=")]}
-        rows = shown.where(row=(self.unchanged, *named, *self.others.values()))
+        rows = shown.where(row=(self.unchanged, *self.swept_rows, *self.others.values()))
         counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in rows.results}
-        look: dict[str, Any] = {"beside": {"parameters": counts}, "words": {"row": named}}
+        look: dict[str, Any] = {"beside": {"parameters": counts}, "words": {"row": self.swept_rows}}
         return Table("sweeps", rows, ("row",), BOTH, says="Accuracy in percent.", **look)
 
     def selections(self, records: Records) -> "pd.DataFrame":

@@ -36,7 +36,7 @@ from menagerie.studies.frame.rows import base_row, explain_rows, table_columns
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
-    from menagerie.studies.analysis.estimate import Estimate
+    from menagerie.studies.analysis.intervals import Estimate
     from menagerie.studies.frame.records import Records
     from menagerie.studies.measures.bits import Bits
 

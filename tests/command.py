@@ -130,12 +130,12 @@ def no_figures() -> Iterator[None]:
     import vl_convert
     from PIL import Image
 
-    from menagerie.studies.report import figures
+    from menagerie.studies.analysis import pictures
 
     pixel = io.BytesIO()
     Image.fromarray(np.full((1, 1), 128, np.uint8)).save(pixel, format="png")
     with ExitStack() as without:
-        without.enter_context(mock.patch.object(figures, "figure_bytes", return_value=pixel.getvalue()))
+        without.enter_context(mock.patch.object(pictures, "figure_bytes", return_value=pixel.getvalue()))
         for name, made in (("vegalite_to_png", pixel.getvalue()), ("vegalite_to_svg", ""), ("javascript_bundle", "")):
             without.enter_context(mock.patch.object(vl_convert, name, return_value=made))
         yield

@@ -7,7 +7,7 @@ from jaxtyping import TypeCheckError
 
 
 def test_wrong_shapes_are_refused():
-    from menagerie.studies.analysis.two_levels import accuracy_intervals
+    from menagerie.studies.analysis.intervals import accuracy_intervals
 
     assert "jaxtyping" in accuracy_intervals.__code__.co_filename
     with pytest.raises(TypeCheckError):

@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float64, Int64, Shaped
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
+from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import phrase
-from menagerie.studies.analysis.spread import count_different
+from menagerie.studies.analysis.intervals import accuracy_intervals, count_different, without_interval
+from menagerie.studies.analysis.pictures import image_uri
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.analysis.two_levels import accuracy_intervals, without_interval
-from menagerie.studies.report.figures import image_uri
 from menagerie.studies.runs.evaluation import FILE
 from menagerie.studies.runs.results import checked_file
 
@@ -29,6 +28,16 @@ COLUMNS = ("subset", "task", "factor", "value", "accuracy", "low", "high", "clus
 TEXTS = ("subset", "task", "scene", "animals", "caption", "negative")
 SCORES = ("score_caption", "score_negative")
 COUNTERFACTUAL = ("counterfactual_caption", "counterfactual_negative")
+# Upper ends of the bins of hidden shares of objects, each with the name of its bin.
+HIDDEN_SHARES = {
+    0.02: "hidden by up to 2 %",
+    0.1: "2 to 10 %",
+    0.25: "10 to 25 %",
+    0.5: "25 to 50 %",
+    1.0: "50 % or more",
+}
+SHOWN = 4
+PIXELS = 128  # the longer side of an image on the page
 
 
 class TestedCell(NamedTuple):
@@ -69,8 +78,9 @@ def factor_labels(split: Path) -> pd.DataFrame:
 
 
 def read_predictions(folder: Path, counterfactuals: bool = False) -> pd.DataFrame:
-    """Read a cell's records: both texts, the two scores, and `margin`, the true caption's score minus the false one's.
-    With `counterfactuals` also the scores of both texts for the counterfactual image, NaN for records without a
+    """Read a cell's records: both texts, the two scores, `margin`, the true caption's score minus the false one's, and
+    `value`, 1 if that is above 0 and one half for a tie: scores that are equal as written in the file. With
+    `counterfactuals` also the scores of both texts for the counterfactual image, NaN for records without a
     counterfactual."""
     types = dict.fromkeys(TEXTS, str) | dict.fromkeys((*SCORES, *(COUNTERFACTUAL if counterfactuals else ())), float)
     try:
@@ -80,17 +90,16 @@ def read_predictions(folder: Path, counterfactuals: bool = False) -> pd.DataFram
     except ValueError as error:
         file = folder / FILE
         raise UserError(f"{file} can't be read ({error}); delete its folder and run the study again") from error
-    return frame.assign(margin=frame["score_caption"] - frame["score_negative"])
+    true, false = (frame[name] for name in SCORES)
+    return frame.assign(margin=true - false, value=(true > false) + 0.5 * (true == false))
 
 
 @cache  # a finished cell doesn't change, and reports are rewritten after every run
 def cluster_sums(source: TestedCell) -> pd.DataFrame:
     """Sum points (1 if right, one half for a tie) and records by subset, task, factor, value and cluster."""
     records = read_predictions(source.folder)
-    # As in results: scores that are equal as written in the file are a tie.
-    right, tied = (records[SCORES[0]] > records[SCORES[1]]), (records[SCORES[0]] == records[SCORES[1]])
-    records = records[["subset", "task", "scene", "animals"]].assign(points=right + 0.5 * tied)
-    records["animals"] = f"{source.seed} " + records["animals"]
+    records = records[["subset", "task", "scene", "value"]].assign(animals=f"{source.seed} " + records["animals"])
+    records = records.rename(columns={"value": "points"})
     labelled = [records.assign(factor="all", value=""), records.merge(factor_labels(source.split), on="scene")]
     keys = ["subset", "task", "factor", "value", "animals"]
     sums = pd.concat(labelled).groupby(keys, sort=False)["points"].agg(points="sum", n="count")
@@ -101,46 +110,29 @@ def cluster_sums(source: TestedCell) -> pd.DataFrame:
 def breakdown_rows(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
     """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
 
-    Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals`, NaN for too few `clusters`,
+    Accuracies are shares. `low` and `high` are the 95 % interval (`accuracy_intervals`), NaN for too few `clusters`,
     the different animal pairs, and for two seeds.
     """
     found = pd.concat([cluster_sums(source) for source in sources], ignore_index=True)
     if not len(found):
         return pd.DataFrame(columns=list(COLUMNS))
-    tests, of_test = index_rows(found["subset"], found["task"])
-    labels, of_label = index_rows(found["factor"], found["value"])
-    clusters = found["animals"].to_numpy(str)
-    sums = found[["points", "n"]].to_numpy(float)
-    parts = []
-    for number, (subset, task) in enumerate(tests):
-        rows = of_test == number
-        table = factor_accuracies(clusters[rows], of_label[rows], sums[rows])
-        shown = sorted(np.unique(of_label[rows]).tolist(), key=lambda label: by_factor(labels[label]))
-        factors, values = zip(*(labels[label] for label in shown), strict=True)
-        parts.append(table.loc[shown].assign(subset=subset, task=task, factor=factors, value=values))
+    tests = found.groupby(["subset", "task"], sort=False, observed=True)
+    parts = [factor_accuracies(part).assign(subset=subset, task=task) for (subset, task), part in tests]
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
 
 
-def index_rows(*columns: pd.Series) -> tuple[list[tuple[str, ...]], Int64[np.ndarray, " n"]]:
-    """Return the distinct rows of some columns in order of appearance, and for each row its index among these."""
-    codes, found = pd.factorize(pd.MultiIndex.from_arrays([column.astype(str) for column in columns]))
-    return [tuple(row) for row in found], codes.astype(np.int64)
-
-
-def factor_accuracies(
-    clusters: Shaped[np.ndarray, " n"], columns: Int64[np.ndarray, " n"], sums: Float64[np.ndarray, "n 2"]
-) -> pd.DataFrame:
-    """Return accuracy, interval, and numbers of clusters and records for each distinct value of `columns`. Each row of
-    `sums` has the points and the number of records of one cluster there."""
-    names, row = np.unique(clusters, return_inverse=True)
-    kept, column = np.unique(columns, return_inverse=True)
-    points, n = np.zeros((2, len(names), len(kept)))
-    np.add.at(points, (row, column), sums[:, 0])
-    np.add.at(n, (row, column), sums[:, 1])
-    seeds, _, pairs = zip(*(name.partition(" ") for name in names.tolist()), strict=True)
+def factor_accuracies(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracy, interval, and numbers of clusters and records for each factor and value of a test, in the order
+    of tables, from its `cluster_sums`."""
+    sums = sums.astype({name: str for name in ("factor", "value", "animals")})
+    table = sums.pivot_table(["points", "n"], "animals", ["factor", "value"], "sum", fill_value=0)
+    points, n = table["points"].to_numpy(float), table["n"].to_numpy(float)
+    seeds, _, pairs = zip(*(name.partition(" ") for name in table.index), strict=True)
     low, high = accuracy_intervals(points, n, seeds, pairs)
     means = {"accuracy": points.sum(0) / n.sum(0), "low": low, "high": high}
-    return pd.DataFrame(means | {"clusters": count_different(n, pairs), "n": n.sum(0).astype(int)}, kept)
+    counts = {"clusters": count_different(n, pairs), "n": n.sum(0).astype(int)}
+    found = pd.DataFrame(means | counts, table["n"].columns)
+    return found.loc[sorted(found.index, key=by_factor)].reset_index()
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
@@ -163,26 +155,11 @@ def accuracy_text(row: Any) -> str:
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
 
 
-SHOWN = 4
-PIXELS = 128  # the longer side of an image on the page
-
-
-class ErrorExample(NamedTuple):
-    """A record for the page: its image as a data URI, both captions and their scores."""
-
-    uri: str
-    subset: str
-    caption: str
-    negative: str
-    score_caption: str
-    score_negative: str
-
-
 class SurestRecords(NamedTuple):
-    """The records with the widest margins, widest first."""
+    """The records with the widest margins, widest first: rows of predictions, and the image of each as a data URI."""
 
-    wrong: list[ErrorExample]
-    right: list[ErrorExample]
+    wrong: pd.DataFrame
+    right: pd.DataFrame
 
 
 @cache  # a finished cell doesn't change
@@ -196,7 +173,7 @@ def surest_records(source: TestedCell, tests: tuple[str, ...], task: str = "swap
         for sign in (-1, 1)
     ]
     uris = scene_uris(source, pd.concat(chosen)["scene"].tolist())
-    return SurestRecords(*([to_example(row, uris) for row in part.itertuples()] for part in chosen))
+    return SurestRecords(*(part.assign(uri=part["scene"].map(uris)) for part in chosen))
 
 
 def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
@@ -204,12 +181,6 @@ def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
     repeats = ranked["animals"].duplicated().astype(int) + ranked["caption"].duplicated()
     kept = repeats.sort_values(kind="stable").index[:SHOWN]
     return ranked[ranked.index.isin(kept)]
-
-
-def to_example(row: Any, uris: dict[str, str]) -> ErrorExample:
-    """Convert a row of predictions to an example for the page."""
-    scores = (f"{score:#.4g}" for score in (row.score_caption, row.score_negative))
-    return ErrorExample(uris[row.scene], row.subset, row.caption, row.negative, *scores)
 
 
 def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
@@ -222,3 +193,20 @@ def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
     tests = {name: records for name, records in split.subsets.items() if name != "train"}
     places = {scene.key: (name, i) for name, r in tests.items() for i, scene in enumerate(r.scenes)}
     return {key: image_uri(shown.images(places[key][0], [places[key][1]])[0], PIXELS) for key in sorted(wanted)}
+
+
+@lru_cache(maxsize=8)
+def hidden_bins(split: Path) -> dict[str, str]:
+    """Return the bin of each test scene of several objects, by the scene's key: that of the more hidden one of the two
+    objects whose textures are exchanged."""
+    from menagerie.generators.storage.pictures import SplitPictures
+    from menagerie.generators.storage.split_file import read_split
+
+    pictures, found = SplitPictures(read_split(split)), {}
+    for name, records in pictures.split.subsets.items():
+        if name == "train" or not len(records):
+            continue
+        for scene, row in zip(records.scenes, pictures.hidden(name, range(len(records))), strict=True):
+            if len(scene.objects) > 1 and not np.isnan(most := row[list(exchanged_objects(scene))].max()):
+                found[scene.key] = next(bin_ for end, bin_ in HIDDEN_SHARES.items() if most <= end)
+    return found

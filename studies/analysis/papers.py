@@ -13,8 +13,7 @@ RowLines = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Claim:
-    """A paper's claim: on `tests`, (subset, task) each, `row` is lower (`sign` -1) or higher (1) than the unchanged
-    model."""
+    """A paper's claim: on `tests`, (subset, task) each, `row` is lower (`sign` -1) or higher (1) than the model."""
 
     row: str
     split: str
@@ -34,12 +33,9 @@ class Ablations:
 
     rows: RowLines = field(default_factory=dict)
     more: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Groups of further rows that are requested together: the line of each row."""
+    """Groups of further rows: the line of each."""
     planes: Sequence[Sequence[str]] = ()
-    """Pairs of options that groups vary together; the report has a heat map of a pair if the study has all its
-    values."""
-    axes: Mapping[str, str] = field(default_factory=dict)
-    """For each option, the text of axes beside its name."""
+    """Pairs of options that groups vary together, of which the report has a heat map."""
     relational: Sequence[str] = ()
     """Fields that change nothing if no caption states a relation."""
     ratio: Sequence[str] = ()
@@ -59,7 +55,7 @@ TESTS: Mapping[str, Sequence[tuple[str, str]]] = GIVEN.pop("tests")
 RUNGS: Mapping[str, RowLines] = GIVEN.pop("rungs")
 """The rungs of `studies/left_right.py`: its path, changes beside it, and remedies."""
 GROUPS: Mapping[str, Mapping[str, str]] = GIVEN.pop("groups")
-"""Groups of rows that every model can be asked for: the line of each row."""
+"""Groups of rows for any model: the line of each row."""
 # By the names of the models; a model without an entry has no rows of its own.
 ABLATIONS = {
     name: Ablations(**its | {"claims": [Claim(**claim) for claim in its.get("claims", ())]})

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from menagerie.studies.analysis.two_levels import (
-    CONFIDENCE,
-    has_interval,
-    resampled_means,
-)
+from menagerie.studies.analysis.intervals import CONFIDENCE, has_interval, resampled_means
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +71,6 @@ def clusters_of(
 
 
 def fewest_images(images: Sequence[int], reached: Sequence[bool]) -> Bound:
-    """Return the fewest images that reached a target; if none did, the most that were tried."""
     enough = [count for count, did in zip(images, reached, strict=True) if did]
     return Bound(min(enough), False) if enough else Bound(max(images), True)
 
@@ -140,20 +135,15 @@ def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
     `has_interval` is False. Draws without a ratio are left out; above 5 % of them the interval goes from 0 to
     infinity."""
     sums, counts, *of = clusters_of([first, other])
-    means = (sums.sum(0) / counts.sum(0))[None]
-    drawn = resampled_means(sums, counts, *of)
-    value = ratios(first, other, means >= target)[0]
-    by_draw = ratios(first, other, drawn >= target)
-    unknown = float(np.isnan(by_draw).mean())
-    if not has_interval(counts, *of).all():
-        return ImageRatio(float(value), math.nan, math.nan, unknown)
-    if unknown > 1 - CONFIDENCE:
-        return ImageRatio(float(value), 0.0, math.inf, unknown)
-    known = by_draw[~np.isnan(by_draw)]
-    tail = (1 - CONFIDENCE) / 2
-    low = np.quantile(known, tail, method="lower")  # between a number and infinity there is none
-    high = np.quantile(known, 1 - tail, method="higher")
-    return ImageRatio(float(value), float(low), float(high), unknown)
+    draws = np.concatenate([(sums.sum(0) / counts.sum(0))[None], resampled_means(sums, counts, *of)])
+    value, *by_draw = ratios(first, other, draws >= target).tolist()
+    known, ends, tail = [its for its in by_draw if not math.isnan(its)], (math.nan, math.nan), (1 - CONFIDENCE) / 2
+    unknown = (len(by_draw) - len(known)) / len(by_draw)
+    if has_interval(counts, *of).all():
+        ends = 0.0, math.inf
+        if unknown <= 1 - CONFIDENCE:  # between a number and infinity there is none
+            ends = np.quantile(known, tail, method="lower"), np.quantile(known, 1 - tail, method="higher")
+    return ImageRatio(value, float(ends[0]), float(ends[1]), unknown)
 
 
 def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:

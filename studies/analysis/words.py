@@ -1,13 +1,10 @@
 """Explanations in reports: terms, models with their papers, tests, tasks; and the warning about smoke runs."""
 
 import re
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from menagerie.envs.core.options import docstring
 from menagerie.models.registry import is_own, scorer_class, spec_of
-from menagerie.studies.report.figures import model_label
 
 # The same texts as in docs/glossary.md (tests/studies/test_report_words.py); a page shows the terms that it uses.
 TERMS: dict[str, str] = {
@@ -33,11 +30,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def explain_models(models: Sequence[str]) -> dict[str, str]:
-    """Return a line for each model, by its name in tables: what it does, and its paper."""
-    return {model_label(model): explain_model(model) for model in models}
-
-
 def explain_model(model: str) -> str:
     """Explain a model in a line, with its paper, as far as its spec gives these."""
     spec = spec_of(model)
@@ -46,29 +38,16 @@ def explain_model(model: str) -> str:
     return f"{says} ({spec.source})" if spec.source else says
 
 
-# A run with fewer steps or records than this measures nothing.
-LEAST_STEPS, LEAST_RECORDS = 200, 50
+LEAST_STEPS = 200  # a run of fewer measures nothing
 
 
-def smoke_warning(steps: Iterable[int], records: Iterable[int] = ()) -> str:
-    """Return a warning for the head of a smoke run's report; empty for other runs.
-
-    `steps` has the steps of its training runs, `records` the number in each test; either may be empty if unknown.
-    """
-    most, largest = max(steps, default=0), max(records, default=0)
-    few = []
-    if 0 < most < LEAST_STEPS:
-        few.append(f"no model was trained for more than {most} steps")
-    if 0 < largest < LEAST_RECORDS:
-        few.append(f"no test has more than {largest} record{'s' * (largest > 1)}")
-    return f"This is a smoke run: {' and '.join(few)}. Its numbers say nothing about the models." if few else ""
-
-
-def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return the numbers of records of all finished runs: in each test, by task, and in each benchmark."""
-    parts = [tasks.values() for result in results for tasks in result.get("subsets", {}).values()]
-    whole = [sum(task["n"] for task in result["tasks"].values()) for result in results if "tasks" in result]
-    return [scores["n"] for tasks in parts for scores in tasks] + whole
+def smoke_warning(most: int) -> str:
+    """Return a warning for the head of a report none of whose runs took more than `most` steps (0: unknown); empty if
+    these are enough."""
+    if not 0 < most < LEAST_STEPS:
+        return ""
+    says = "Its numbers say nothing about the models."
+    return f"This is a smoke run: no model was trained for more than {most} steps. {says}"
 
 
 # By task, how its captions differ.
@@ -105,12 +84,7 @@ CHANCES: dict[str, float] = {
     **{"text score": 25.0, "image score": 25.0, "group score": 100 / 6},
 }
 
-# Beginnings of names of tests that end in a number, and the placeholder of the number in `SUBSETS`.
-NUMBERED = {name: f"_{end}" for name, end in (("seen", "N"), ("unseen", "N"), ("triplets", "T"))} | {
-    f"search_{kind}": "_K" for kind in ("feature", "conjunction")
-}
-
-# The scenes in each test.
+# The scenes in each test; N, K and T stand for a number.
 SUBSETS: dict[str, str] = {
     "seen_pairs": "animal pairs of training with their two textures swapped, where training doesn't show the swap",
     "unseen_pairs": "animal pairs that no cell trains on",
@@ -131,36 +105,10 @@ SUBSETS: dict[str, str] = {
     "validation": "scenes for choosing settings, as tuning does",
 }
 
-# Subsets in titles of figures.
-TITLES = {
-    "seen_pairs": "Seen pairs,\nswapped textures",
-    "unseen_pairs": "Unseen pairs",
-    "different_bag": "Different bag,\nother textures",
-    "train_pairs": "Training pairs,\nnew views",
-    "left_right_seen_order": "Left/right,\nseen order",
-    "left_right_unseen_order": "Left/right,\nunseen order",
-    "left_right_unseen_pairs": "Left/right,\nunseen pairs",
-    "above_under_seen_order": "Above/under,\nseen order",
-    "above_under_unseen_order": "Above/under,\nunseen order",
-    "above_under_unseen_pairs": "Above/under,\nunseen pairs",
-}
-
 
 def explain_subsets(tests: Sequence[str]) -> dict[str, str]:
-    """Return the tests in a report, each with its scenes. Tests that differ only in their relation are listed once;
-    tests of single hold-out rules are left out."""
-    starts = {test: re.sub(r"_\d+$", "", test) for test in tests}
-    numbered = {start + NUMBERED[start] if start in NUMBERED else test for test, start in starts.items()}
-    shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in numbered)]
+    """Return the tests in a report, each with its scenes. Tests that differ only in their relation or number are listed
+    once; tests of single hold-out rules are left out."""
+    patterns = {name: rf"(.+_)?{re.sub('_[NKT]$', r'_[0-9]+', name)}" for name in SUBSETS}
+    shown = [name for name, pattern in patterns.items() if any(re.fullmatch(pattern, test) for test in tests)]
     return {name: SUBSETS[name] for name in shown}
-
-
-def explain_tasks(tasks: Sequence[str], swap: str) -> dict[str, str]:
-    """Return the tasks of a table with their meanings; `swap` describes this study's hard negative."""
-    meanings = {"swap": swap} | MEANINGS
-    return {task: meaning for task, meaning in meanings.items() if task in tasks}
-
-
-def wrap(text: str, width: int = 30) -> str:
-    """Break a text into lines of at most `width` characters; its own line breaks stay."""
-    return "\n".join(line for given in text.split("\n") for line in textwrap.wrap(given, width))

@@ -20,8 +20,6 @@ from .parts import Lines as Lines
 from .parts import OwnFigure as OwnFigure
 from .parts import Paragraph as Paragraph
 from .parts import Part as Part
-from .parts import Picture as Picture
-from .parts import Pictures as Pictures
 from .parts import Rows as Rows
 from .parts import Sentence as Sentence
 from .parts import Table as Table

@@ -1,16 +1,25 @@
-"""What all charts share: their look, panels, and the files that they are saved to."""
+"""What all charts share: their look, panels, and the files that they are saved to; and charts of training curves and
+of searches."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import altair as alt
+import numpy as np
+import pandas as pd
 import vl_convert
 from markupsafe import Markup
 
 from menagerie.envs.core.files import whole_file
+from menagerie.models.registry import short_name
+from menagerie.studies.frame.parts import Chart, Part
+from menagerie.studies.runs.training_log import read_training
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
 
 # Colours that colour-blind readers can tell apart (Okabe and Ito, 2008); with as many shapes more than 50 lines differ.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a"]
@@ -51,6 +60,11 @@ def panels(
     return chart.facet(alt.Facet("panel:N", sort=list(names), header=labels), columns=columns)
 
 
+def chance_rule(**encoding: Any) -> alt.Chart:
+    """Draw a dotted line at the chance of each panel."""
+    return alt.Chart().mark_rule(strokeDash=DOTTED, color=GREY, size=1.5).encode(**encoding)
+
+
 def write_chart(path: Path, chart: alt.TopLevelMixin) -> Markup:
     """Write a chart to `path`, a PNG, and as an SVG beside it; returns its specification as JSON for a page."""
     specification = chart.to_dict()
@@ -66,3 +80,99 @@ def write_chart(path: Path, chart: alt.TopLevelMixin) -> Markup:
 def page_script() -> Markup:
     """Return the script that draws all charts of a page, without anything loaded from elsewhere."""
     return Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script"))
+
+
+MOST_LINES = 12  # of training curves in a panel; with more, seeds are averaged
+POINTS = 100  # of a curve of all steps, at least; each is the mean of neighbouring steps
+PERCENT = "validation (%)"
+CURVES = {"loss": "loss", "validation": PERCENT, "learning_rate": "learning rate", "images_per_second": "images/s"}
+
+
+class RunCurve(NamedTuple):
+    """One cell: its label in the figure, and its folder. Cells with the same label differ only by seed and look the
+    same."""
+
+    model: str
+    label: str
+    folder: Path
+
+
+def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> alt.TopLevelMixin | None:
+    """Draw the curves of all cells that have a training log, with a column of panels per model; None if no cell has
+    one. `chance`, in percent, is that of validation."""
+    parts = [
+        curve_rows(table).assign(model=short_name(curve.model), label=curve.label, run=str(k))
+        for k, curve in enumerate(curves)
+        if (table := read_training(curve.folder))
+    ]
+    if not parts:
+        return None
+    frame = pd.concat(parts, ignore_index=True)
+    if frame.groupby("model")["run"].nunique().max() > MOST_LINES:
+        frame = frame.groupby(["panel", "model", "label", "step"], sort=False)["value"].mean().reset_index()
+        frame["run"] = frame["label"]
+    frame["chance"] = np.where(frame["panel"] == PERCENT, chance, np.nan)
+    look = {"x": alt.X("step:Q"), "y": alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)), "detail": "run:N"}
+    colour = alt.Color("label:N", sort=[*frame["label"].unique()])
+    lines = alt.Chart().mark_line(size=1.2).encode(**look, color=colour, tooltip=["label:N", "step:Q", "value:Q"])
+    dots = lines.mark_point(filled=True, size=16).transform_filter(alt.datum.panel == PERCENT)
+    sides = {
+        "row": alt.Row("panel:N", sort=[*CURVES.values()], header=alt.Header(labelAngle=-90)),
+        "column": alt.Column("model:N", sort=[*frame["model"].unique()]),
+    }
+    chart = alt.layer(lines, dots, chance_rule(y=alt.Y("min(chance):Q", title=None)), data=frame).properties(
+        width=220, height=120
+    )
+    return chart.facet(**sides).resolve_scale(y="independent")
+
+
+def curve_rows(table: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Return a row for each point of a run's curves: panel, step, value."""
+    frame = pd.DataFrame(table)
+    means = frame.groupby(np.arange(len(frame)) // max(1, len(frame) // POINTS)).mean()
+    shown = {column: means for column in CURVES}
+    shown["validation"] = frame.dropna(subset="validation").assign(validation=lambda rows: 100 * rows["validation"])
+    found = [rows[["step", name]].set_axis(["step", "value"], axis=1) for name, rows in shown.items()]
+    return pd.concat(found, keys=CURVES.values(), names=["panel"]).reset_index("panel")
+
+
+def search_figures(
+    searches: "Mapping[str, Sequence[FrozenTrial]]", value: str, best: str = "max", names: str = ""
+) -> Iterator[Part]:
+    """Yield a figure of all trials in the order of the searches, with the `best` so far, and, folded, one of each
+    search by its parameters. `value` names their last objective; the figures' names begin with `names`."""
+    rows = [
+        {"search": name, "trial": trial.number, "value": (trial.values or [None])[-1], **trial.params}
+        for name, trials in searches.items()
+        for trial in trials
+    ]
+    frame = pd.DataFrame(rows, columns=None if rows else ["search", "value"]).astype({"value": float})
+    if frame["value"].isna().all():
+        return
+    y = alt.Y("value:Q", title=value, scale=alt.Scale(zero=False))
+    look: dict[str, Any] = {"y": y, "tooltip": ["search:N", "trial:Q", "value:Q"]}
+    trial = alt.X("trial:Q", axis=alt.Axis(tickMinStep=1))
+    points = alt.Chart(frame).mark_point(filled=True).encode(**look, x=trial, color="search:N")
+    window = alt.WindowFieldDef(op=best, field="value", **{"as": "best"})
+    so_far = points.transform_window([window], frame=[None, 0], groupby=["search"], sort=[alt.SortField("trial")])
+    history = (points + so_far.mark_line(interpolate="step-after").encode(y="best:Q")).properties(width=2 * WIDTH)
+    yield Chart(f"{names}history", history, says=f"The {value} of each trial, in the order of the search.")
+    for number, (name, trials) in enumerate(searches.items(), start=1):
+        part = frame[(frame["search"] == name) & frame["value"].notna()]
+        spaces = {key: space for trial in trials for key, space in trial.distributions.items()}
+        slices = [
+            alt.Chart(part).mark_point(filled=True).encode(**look, x=parameter_axis(part[key], spaces[key]))
+            for key in spaces
+            if part[key].nunique() > 1
+        ]
+        if slices:
+            chart = alt.concat(*(its.properties(width=150, height=HEIGHT) for its in slices), columns=4)
+            yield Chart(f"{names}slice-{number}", chart, folded=f"Each trial of {name} by its value of each parameter.")
+
+
+def parameter_axis(values: pd.Series, space: Any) -> alt.X:
+    """Make the axis of a parameter of searches, logarithmic where its distribution is."""
+    numbers = pd.api.types.is_numeric_dtype(values)
+    scale = alt.Scale(type="log" if getattr(space, "log", False) else "linear", zero=False)
+    field = f"{values.name}".replace(".", r"\.")
+    return alt.X(f"{field}:{'Q' if numbers else 'N'}", title=values.name, scale=scale if numbers else alt.Undefined)

@@ -2,7 +2,7 @@
 and new animal pairs.
 
 A record is an image of a test with a true and a false caption. Its value is 1 if the model prefers the true one, one
-half for a tie, else 0. Intervals are those of `two_levels`.
+half for a tie, else 0. Intervals are those of `intervals`.
 """
 
 import math
@@ -17,9 +17,8 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
-from menagerie.studies.analysis.estimate import NOTHING, Estimate
+from menagerie.studies.analysis.intervals import NOTHING, Estimate, accuracy_intervals, statistic_interval
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.analysis.two_levels import accuracy_intervals, statistic_interval
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
@@ -38,9 +37,7 @@ def estimate_or_dash(its: Estimate | None) -> str:
 @cache  # finished cells don't change, and reports are rewritten after every run
 def points_in(folder: Path) -> pd.DataFrame:
     """The records of a finished cell: subset, task, scene, caption, animals and `value`."""
-    records = read_predictions(folder)
-    right, tied = records[SCORES[0]] > records[SCORES[1]], records[SCORES[0]] == records[SCORES[1]]
-    return records[["subset", "task", "scene", "caption", "animals"]].assign(value=right + 0.5 * tied)
+    return read_predictions(folder)[["subset", "task", "scene", "caption", "animals", "value"]]
 
 
 @cache

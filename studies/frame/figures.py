@@ -2,6 +2,7 @@
 of some labels."""
 
 import json
+import textwrap
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,22 +12,12 @@ import numpy as np
 import pandas as pd
 
 from menagerie.studies.analysis.pareto import pareto_front
-from menagerie.studies.analysis.tables import missing_sign, number_text
-from menagerie.studies.analysis.words import CHANCES, TITLES, wrap
-from menagerie.studies.frame.charts import DASHED, DOTTED, GREY, HEIGHT, WIDTH, panels
+from menagerie.studies.analysis.tables import number_text
+from menagerie.studies.analysis.words import CHANCES
+from menagerie.studies.frame.charts import DASHED, GREY, HEIGHT, WIDTH, chance_rule, panels
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.layout import (
-    TESTS,
-    Key,
-    PartNumbers,
-    keys,
-    label_values,
-    number_places,
-    title,
-    value_words,
-    varying_labels,
-)
-from menagerie.studies.frame.parts import Bars, FigurePart, Front, HeatMap, Lines, RecordsPart
+from menagerie.studies.frame.layout import TESTS, Key, PartNumbers, label_values, varying_labels
+from menagerie.studies.frame.parts import Bars, FigurePart, Front, HeatMap, Lines, PlacedPart, RecordsPart
 
 AXES = {"pairs": "animal pairs in training", "hard_negatives": "training pairs with hard negatives"}
 ACCURACY = "accuracy (%)"
@@ -35,15 +26,14 @@ ROW = 22  # pixels of a row, for each colour in it
 SQUARE = 58
 MOST_TOGETHER = 6  # colours in one panel of points
 MOST_TICKS = 8  # values of a label that are all ticks
+COLUMNS = ["kind", "panel", "chance", "value", "low", "high", "estimate", "colour", "stroke", "x", "at"]
 
 
 class DrawnFigure(NamedTuple):
     """A chart, and the numbers in it."""
 
     chart: alt.TopLevelMixin
-    names: Sequence[str]
-    """The names of the labels in the keys of `found`."""
-    found: Mapping[Key, Estimate]
+    numbers: PartNumbers
     note: str = ""
     """A sentence for the caption."""
 
@@ -55,27 +45,15 @@ def axis_name(name: str) -> str:
 def heading(part: RecordsPart, names: Sequence[str], key: Key) -> str:
     """Write the title of a panel: a line for each of its labels, except the task swap, which is the default."""
     said = [pair for pair in zip(names, key, strict=True) if pair != ("task", "swap")]
-    known = {value: text for value, text in TITLES.items() if value not in part.words.get("subset", {})}
-    texts = (known.get(value if name == "subset" else "") or title(part, [name], (value,)) for name, value in said)
-    return "\n".join(wrap(text, 32) for text in texts)
+    return "\n".join(textwrap.fill(part.title([name], [value]), 32) for name, value in said)
 
 
-def panel_chance(part: FigurePart, panel: Mapping[str, Any]) -> float:
-    """Return chance in percent for a panel: that of its task, or of the only task of all records."""
+def panel_row(part: FigurePart, panel: Key) -> dict[str, Any]:
+    """Return the columns of a panel: its title, and chance in percent, that of its task or of the only task of all
+    records."""
     tasks = {*part.records.scores.task}
-    task = panel.get("task", tasks.pop() if len(tasks) == 1 else "")
-    return part.chances.get(task, CHANCES.get(task, 50.0))
-
-
-def panels_of(part: FigurePart, found: Mapping[Key, Estimate]) -> list[Key]:
-    """List the panels that have a number, in the order of tables; all panels if none has."""
-    every = keys(number_places(part.records), part.panels) or [()]
-    filled = {key[: len(part.panels)] for key in found}
-    return [key for key in every if key in filled] or every
-
-
-def panel_names(part: FigurePart, every: Sequence[Key]) -> list[str]:
-    return [heading(part, part.panels, key) for key in every]
+    task = dict(zip(part.panels, panel, strict=True)).get("task", tasks.pop() if len(tasks) == 1 else "")
+    return {"panel": heading(part, part.panels, panel), "chance": part.chances.get(task, CHANCES.get(task, 50.0))}
 
 
 def percents(its: Estimate) -> dict[str, Any]:
@@ -83,78 +61,61 @@ def percents(its: Estimate) -> dict[str, Any]:
     return {"value": 100 * its.value, "low": 100 * its.low, "high": 100 * its.high, "estimate": str(its)}
 
 
-def estimate_row(part: FigurePart, labels: Mapping[str, Any], its: Estimate) -> dict[str, Any]:
-    """Return the columns of a chart's frame that all figures have, for an estimate with these labels."""
-    panel = tuple(labels[name] for name in part.panels)
-    chance = panel_chance(part, dict(zip(part.panels, panel, strict=True)))
-    return {"kind": "estimate", "panel": heading(part, part.panels, panel), "chance": chance, **percents(its)}
+def estimate_row(part: PlacedPart, labels: Mapping[str, Any], its: Estimate, kind: str) -> dict[str, Any]:
+    """Return the columns of an estimate with these labels, without its place."""
+    sides = {"colour": part.colour, "stroke": part.stroke}
+    texts = {side: part.title([name], [labels[name]]) if name else "" for side, name in sides.items()}
+    return {"kind": kind, **panel_row(part, label_values(labels, part.panels)), **texts, **percents(its)}
 
 
-def places_on_axis(part: Lines | Front, names: Sequence[str]) -> dict[Key, float]:
+def places_on_axis(part: PlacedPart, names: Sequence[str]) -> dict[Key, float]:
     """Return the mean of a measured column, the axis of the part, over the arms with the same labels."""
-    column, found = getattr(part, "at", "") or part.x, defaultdict(list)
+    found = defaultdict(list)
     for arm in part.records.arms:
-        if arm.place.keys() >= {*names} and isinstance(value := arm.place.get(column), int | float):
+        if arm.place.keys() >= {*names} and isinstance(value := arm.place.get(part.at or part.x), int | float):
             found[label_values(arm.place, names)].append(value)
     return {key: float(np.mean(values)) for key, values in found.items()}
 
 
-def placed_frame(
-    part: Lines | Front, names: Sequence[str], found: Mapping[Key, Estimate]
-) -> tuple[pd.DataFrame, list[str]]:
+def placed_frame(numbers: PartNumbers, part: PlacedPart) -> tuple[pd.DataFrame, list[str]]:
     """Return a row for each estimate that has a place on the axis, and the names of all colours in order."""
-    own = [name for name in names if name not in TESTS]
-    given = part.x in names and not getattr(part, "at", "")
-    where, stroke, rows = {} if given else places_on_axis(part, own), getattr(part, "stroke", ""), []
-    for key, its in found.items():
-        labels = dict(zip(names, key, strict=True))
+    own, rows = [name for name in numbers.names if name not in TESTS], []
+    given = part.x in numbers.names and not part.at
+    where = {} if given else places_on_axis(part, own)
+    for key, its in numbers.found.items():
+        labels = dict(zip(numbers.names, key, strict=True))
         x = labels[part.x] if given else where.get(label_values(labels, own))
         if x is not None:
-            words = {"colour": title(part, [part.colour], (labels[part.colour],))}
-            words["stroke"] = title(part, [stroke], (labels[stroke],)) if stroke else ""
-            said = value_words(part, part.x, x) if given else f"{x:,g}"
-            rows.append(estimate_row(part, labels, its) | words | {"x": x, "at": said, "key": key})
-    colours = [title(part, [part.colour], (value,)) for value in part.records.labels(part.colour)]
+            place = {"x": x, "at": part.word(part.x, x) if given else f"{x:,g}", "key": key}
+            rows.append(estimate_row(part, labels, its, "estimate") | place)
+    colours = [part.title([part.colour], [value]) for value in part.records.labels(part.colour)]
     frame = pd.DataFrame(rows, columns=None if rows else [*COLUMNS, "key"])
-    if has_words(part):
-        return frame.assign(x=frame["at"]), colours
-    return frame.sort_values("x", kind="stable"), colours
+    return frame.assign(x=frame["at"]) if has_words(part) else frame.sort_values("x", kind="stable"), colours
 
 
-COLUMNS = ["kind", "panel", "chance", "value", "low", "high", "estimate", "colour", "stroke", "x", "at"]
-
-
-def has_words(part: Lines | Front) -> bool:
+def has_words(part: PlacedPart) -> bool:
     """Whether the values along the axis are words."""
-    values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
-    return not all(isinstance(value, int | float) for value in values)
+    return not part.at and not all(isinstance(value, int | float) for value in part.records.labels(part.x))
 
 
-def x_axis(part: Lines | Front) -> alt.X:
+def x_axis(part: PlacedPart) -> alt.X:
     """Make the axis of `x`: words in the order of the plan, ticks at its values if these are few, else at round
     numbers."""
-    name = getattr(part, "along", "") or axis_name(getattr(part, "at", "") or part.x)
-    values = part.records.labels(part.x)
+    name, values = part.along or axis_name(part.at or part.x), part.records.labels(part.x)
     if has_words(part):
-        return alt.X(
-            "x:N", title=name, sort=[value_words(part, part.x, v) for v in values], scale=alt.Scale(padding=0.3)
-        )
+        words = [part.word(part.x, value) for value in values]
+        return alt.X("x:N", title=name, sort=words, scale=alt.Scale(padding=0.3))
     scale = alt.Scale(type="log" if part.log else "linear", zero=False, nice=False, padding=12)
+    axis = alt.Axis(format=",~g", tickCount=5, labelOverlap=True)
     if isinstance(part, Lines) and not part.at and len(values) <= MOST_TICKS:
-        texts = json.dumps({str(value): value_words(part, part.x, value) for value in values})
+        texts = json.dumps({str(value): part.word(part.x, value) for value in values})
         axis = alt.Axis(values=values, labelExpr=f"{texts}[toString(datum.value)]", labelOverlap=True)
-        return alt.X("x:Q", title=name, scale=scale, axis=axis)
-    return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format=",~g", tickCount=5, labelOverlap=True))
+    return alt.X("x:Q", title=name, scale=scale, axis=axis)
 
 
 def of_kind(kind: str) -> alt.Chart:
     """Make a layer of the rows of one kind in the chart's frame."""
     return alt.Chart().transform_filter(alt.datum.kind == kind)
-
-
-def chance_rule(**encoding: Any) -> alt.Chart:
-    """Draw a dotted line at the chance of each panel."""
-    return alt.Chart().mark_rule(strokeDash=DOTTED, color=GREY, size=1.5).encode(**encoding)
 
 
 def level_rule(level: float | None) -> list[alt.Chart]:
@@ -167,22 +128,17 @@ def level_rule(level: float | None) -> list[alt.Chart]:
 
 def draw_lines(part: Lines) -> DrawnFigure:
     """Draw a line for each colour and stroke, with the interval as a band."""
-    names = list(dict.fromkeys([*part.panels, part.colour, *filter(None, [part.stroke]), part.x]))
-    found = part.records.estimates(names)
-    frame, colours = placed_frame(part, names, found)
-    every = panels_of(part, found)
-    beside, more = beside_rows(part)
-    frame = pd.concat([frame.drop(columns="key"), beside.drop(columns="key", errors="ignore")], ignore_index=True)
-    scale = alt.Scale(domain=[floor_of(frame), 101], nice=False)
+    numbers = PartNumbers(part, list(dict.fromkeys(filter(None, [*part.panels, part.colour, part.stroke, part.x]))))
+    (frame, colours), beside = placed_frame(numbers, part), beside_rows(part)
+    frame = pd.concat([frame.drop(columns="key"), *([pd.DataFrame(beside)] if beside else [])], ignore_index=True)
+    floor = max(0.0, float(np.nanmin([*frame["low"], *frame["value"], *frame["chance"], 50.0])) - 2)
+    scale = alt.Scale(domain=[floor, 101], nice=False)
     y, low = (alt.Y(f"{name}:Q", title=ACCURACY, scale=scale) for name in ("value", "low"))
-    order = list(dict.fromkeys([*colours, *more]))
+    order = list(dict.fromkeys([*colours, *(row["colour"] for row in beside)]))
     colour, shape = alt.Color("colour:N", sort=order), alt.Shape("colour:N", sort=order, legend=None)
     look: dict[str, Any] = {"x": x_axis(part), "color": colour}
-    dash = {}
-    if part.stroke:
-        dash["strokeDash"] = alt.StrokeDash(
-            "stroke:N", legend=alt.Legend(symbolType="stroke", symbolStrokeColor="#333")
-        )
+    legend = alt.Legend(symbolType="stroke", symbolStrokeColor="#333")
+    dash = {"strokeDash": alt.StrokeDash("stroke:N", legend=legend)} if part.stroke else {}
     tips = ["colour:N", *(["stroke:N"] if part.stroke else []), alt.Tooltip("at:N", title=part.x), "estimate:N"]
     layers = [
         chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY, scale=scale)),
@@ -192,36 +148,29 @@ def draw_lines(part: Lines) -> DrawnFigure:
         of_kind("estimate").mark_point(filled=True, size=40, opacity=1).encode(**look, y=y, shape=shape, tooltip=tips),
         of_kind("beside").mark_rule(strokeDash=DASHED).encode(color=colour, y=y, tooltip=["colour:N", "estimate:N"]),
     ]
-    return DrawnFigure(panels(layers, frame, panel_names(part, every)), names, found)
+    return DrawnFigure(panels(layers, frame, panel_names(numbers, part)), numbers)
 
 
-def floor_of(frame: pd.DataFrame) -> float:
-    """Return the lower end of an axis of accuracies: just below chance, and below all numbers."""
-    return max(0.0, float(np.nanmin([*frame["low"], *frame["value"], *frame["chance"], 50.0])) - 2)
-
-
-def beside_rows(part: Lines) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row for each estimate of the records `beside`, which have no `x`, and the names of their colours."""
+def beside_rows(part: Lines) -> list[dict[str, Any]]:
+    """Return a row for each estimate of the records `beside`, which have no `x`."""
     names = [*part.panels, part.colour]
-    found = part.beside.estimates(names) if part.beside else {}
-    rows = [
-        estimate_row(part, dict(zip(names, key, strict=True)), its)
-        | {"kind": "beside", "colour": title(part, [part.colour], key[-1:])}
-        for key, its in found.items()
-    ]
-    return pd.DataFrame(rows, columns=None if rows else COLUMNS), [row["colour"] for row in rows]
+    found = part.beside.estimates(names).items() if part.beside else ()
+    labelled = ((dict(zip(names, key, strict=True)) | {part.stroke: ""}, its) for key, its in found)
+    return [estimate_row(part, labels, its, "beside") for labels, its in labelled]
+
+
+def panel_names(numbers: PartNumbers, part: FigurePart) -> list[str]:
+    return [heading(part, part.panels, key) for key in numbers.panels]
 
 
 def draw_front(part: Front) -> DrawnFigure:
     """Draw a ring for each setting, steps along the settings that no other beats, and points at how these do on the
     records `judged`. Without `panels`, each of many colours has its own panel."""
-    names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
-    found = part.records.estimates(names)
-    frame, colours = placed_frame(part, names, found)
-    every = panel_names(part, panels_of(part, found))
+    numbers = PartNumbers(part, list(dict.fromkeys([*part.panels, part.colour, *part.points])))
+    (frame, colours), every = placed_frame(numbers, part), panel_names(numbers, part)
     if len(colours) > MOST_TOGETHER and not part.panels:
         frame["panel"], every = frame["colour"], colours
-    judged = part.judged.estimates(names) if part.judged else {}
+    judged = part.judged.estimates(numbers.names) if part.judged else {}
     fronts = frame.groupby(["panel", "colour"], sort=False)
     best = {its["key"].iloc[k] for _, its in fronts for k in pareto_front([*its["x"]], [*its["value"]])}
     frame["best"] = [key in best for key in frame["key"]]
@@ -230,110 +179,82 @@ def draw_front(part: Front) -> DrawnFigure:
     look = {"x": x_axis(part), "color": alt.Color("colour:N", sort=colours)}
     dots = {"shape": alt.Shape("colour:N", sort=colours, legend=None), "tooltip": ["colour:N", "x:Q", "estimate:N"]}
     on_front = alt.Chart().transform_filter("datum.best")
+    filled = on_front.mark_point(filled=True, size=45, opacity=1)
     layers = [
         chance_rule(y=alt.Y("min(chance):Q", title=ACCURACY)),
         *level_rule(part.level),
         alt.Chart().mark_point(size=45).encode(**look, **dots, y=y),
         on_front.mark_line(interpolate="step-after", size=1.2).encode(**look, y=y),
-        on_front.mark_point(filled=True, size=45, opacity=1).encode(
-            **look, **dots, y=alt.Y("judged:Q", title=ACCURACY)
-        ),
+        filled.encode(**look, **dots, y=alt.Y("judged:Q", title=ACCURACY)),
     ]
     note = "Rings: settings; steps: the best at their cost" + ("; points: these on the test." if judged else ".")
-    return DrawnFigure(panels(layers, frame.drop(columns="key"), every, HEIGHT + 40, WIDTH + 60), names, found, note)
+    return DrawnFigure(panels(layers, frame.drop(columns="key"), every, HEIGHT + 40, WIDTH + 60), numbers, note)
 
 
 def draw_bars(part: Bars) -> DrawnFigure:
     """Draw a bar or a dot for each row and colour."""
     numbers = PartNumbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
-    rows, every = numbers.rows(part.rows), panels_of(part, numbers.found)
-    frame, texts, colours = bar_frame(numbers, rows, every)
-    dotted, signed = part.dots or part.against is not None, part.against is not None
+    frame, signed = bar_frame(numbers, part), part.against is not None
+    dotted, pale = part.dots or signed, "" if part.dots or signed or not frame["liked"].any() else PALE
+    rows, colours = ([*frame[name].dropna().unique()] for name in ("row", "colour"))
     name = "percentage points" if signed else f"{ACCURACY}, dotted: chance"
     scale = alt.Scale(zero=signed, nice=False, padding=8) if dotted else alt.Scale(domain=[0, 100])
-    x = alt.X("value:Q", title=name, scale=scale)
-    look: dict[str, Any] = {"y": alt.Y("row:N", sort=texts, title=None)}
+    x, y = alt.X("value:Q", title=name, scale=scale), alt.Y("row:N", sort=rows, title=None)
+    look: dict[str, Any] = {"y": y}
     if part.colour:
-        colour = alt.Color("colour:N", sort=colours)
-        look |= {"yOffset": alt.YOffset("colour:N", sort=colours), "color": colour}
+        look |= {"yOffset": alt.YOffset("colour:N", sort=colours), "color": alt.Color("colour:N", sort=colours)}
     tips = ["row:N", *(["colour:N"] if part.colour else []), "estimate:N"]
-    shown = of_kind("estimate")
+    shown, black = of_kind("estimate"), look | {"color": alt.value("#222")}
     ends = {"x": alt.X("from:Q", title=name), "x2": "to:Q"}
     if dotted:
-        spread = of_kind("seed").mark_point(filled=True, size=25, opacity=0.35).encode(**look, x=x)
+        seeds = of_kind("seed").mark_point(filled=True, size=25, opacity=0.35).encode(**look, x=x)
         number = shown.mark_point(filled=True, size=50, opacity=1).encode(**look, x=x, tooltip=tips)
-        layers = [spread, number, shown.mark_rule(size=1.5).encode(**look, **ends)]
+        layers = [seeds, number, shown.mark_rule(size=1.5).encode(**look, **ends)]
     else:
-        bar = shown.mark_bar().encode(
-            **look, x=x, tooltip=tips, opacity=alt.condition("datum.liked", alt.value(0.35), alt.value(1))
-        )
-        spread = shown.mark_rule(color="#222").encode(**look | {"color": alt.value("#222")}, **ends)
-        text = alt.Chart().transform_filter("datum.kind != 'seed'").mark_text(align="left", color="#222", fontSize=10)
-        text = text.encode(**look | {"color": alt.value("#222")}, x=alt.value(WIDTH + 4), text="text:N")
-        layers = [bar, spread, text]
-    layers.append(alt.Chart().mark_rule(color=GREY).encode(x=alt.XDatum(0)) if signed else chance_of_bars())
+        opacity = alt.condition("datum.liked", alt.value(0.35), alt.value(1))
+        text = shown.mark_text(align="left", fontSize=10).encode(**black, x=alt.value(WIDTH + 4), text="text:N")
+        bars = shown.mark_bar().encode(**look, x=x, tooltip=tips, opacity=opacity)
+        layers = [bars, shown.mark_rule().encode(**black, **ends), text]
+    nought = alt.Chart().mark_rule(color=GREY).encode(x=alt.XDatum(0))
+    layers.append(nought if signed else chance_rule(x=alt.X("min(chance):Q", title=name)))
     layers.append(of_kind("beside").mark_rule(strokeDash=DASHED, color="#999").encode(x=x))
-    chart = panels(layers, frame, panel_names(part, every), ROW * len(rows) * max(1, len(colours)))
-    pale = PALE if frame["liked"].any() and not dotted else ""
-    return DrawnFigure(
-        chart.properties(spacing={"row": 24, "column": 76}) if len(every) > 1 else chart,
-        numbers.names,
-        numbers.found,
-        pale,
-    )
+    every = panel_names(numbers, part)
+    chart = panels(layers, frame, every, ROW * len(rows) * max(1, len(colours) if part.colour else 1))
+    return DrawnFigure(chart.properties(spacing={"row": 24, "column": 76}) if len(every) > 1 else chart, numbers, pale)
 
 
-def chance_of_bars() -> alt.Chart:
-    return chance_rule(x=alt.X("min(chance):Q", title=f"{ACCURACY}, dotted: chance"))
-
-
-def bar_frame(
-    numbers: PartNumbers, rows: Sequence[Key], every: Sequence[Key]
-) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """Return a row for each number, also for missing ones, the single seeds of dots, and the means of `beside`; also
-    the names of rows and colours in order."""
-    part, shown = numbers.part, varying_labels(rows)
-    names, seeds = [part.rows[k] for k in shown], seeds_of(numbers)
-    of_row = {row: title(part, names, tuple(row[k] for k in shown)) for row in rows}
-    colours = part.records.labels(part.colour) if part.colour else []
-    words = {colour: title(part, [part.colour], (colour,)) for colour in colours}
-    beside, found = part.beside.estimates([*part.panels]) if part.beside else {}, []
-    for panel in every:
-        labels = dict(zip(part.panels, panel, strict=True))
-        blank = {"panel": heading(part, part.panels, panel), "chance": panel_chance(part, labels), "liked": False}
+def bar_frame(numbers: PartNumbers, part: Bars) -> pd.DataFrame:
+    """Return a row for each number, also for missing ones, the single seeds of dots, and the means of `beside`."""
+    rows, seeds, found = numbers.rows(part.rows), defaultdict(list), []
+    for (*key, _), its in part.records.estimates([*numbers.names, "seed"]).items() if part.dots else ():
+        seeds[tuple(key)].append(100 * its.value)
+    shown, dotted = varying_labels(rows), part.dots or part.against is not None
+    colours = part.records.labels(part.colour) if part.colour else [None]
+    beside = part.beside.estimates([*part.panels]) if part.beside else {}
+    for panel in numbers.panels:
+        blank = panel_row(part, panel) | {"liked": False}
         if panel in beside:
             found.append({"kind": "beside", **blank, "value": 100 * beside[panel].value})
         for row in rows:
-            for colour in colours or [None]:
+            title = part.title([part.rows[k] for k in shown], [row[k] for k in shown])
+            for colour in colours:
                 key = (*panel, *row, *([] if colour is None else [colour]))
-                line = blank | {"row": of_row[row], "colour": words.get(colour, "")}
-                found.append({"kind": "estimate", **line, **bar_numbers(numbers, key)})
-                several = seeds.get(key, ()) if len(seeds.get(key, ())) > 1 else ()
-                found += [{"kind": "seed", **line, "value": 100 * value} for value in several]
-    return pd.DataFrame(found), list(dict.fromkeys(of_row.values())), list(words.values())
+                line = blank | {"row": title, "colour": part.title([part.colour], [colour]) if part.colour else ""}
+                found.append({"kind": "estimate", **line, **number_row(numbers, key, dotted)})
+                several = seeds[key] if len(seeds[key]) > 1 and not part.against else ()
+                found += [{"kind": "seed", **line, "value": value} for value in several]
+    return pd.DataFrame(found)
 
 
-def bar_numbers(numbers: PartNumbers, key: Key) -> dict[str, Any]:
-    """Return the columns of one number: with its interval as a dot, with its deviation over seeds as a bar."""
-    its = numbers.found.get(key)
-    if its is None:
-        return {"value": None, "text": missing_sign(key not in numbers.awaited)}
-    part, spread = numbers.part, 0.0 if np.isnan(its.deviation) else its.deviation
-    ends = (its.low, its.high) if part.dots or part.against else (its.value - spread, its.value + spread)
+def number_row(numbers: PartNumbers, key: Key, whole: bool = False) -> dict[str, Any]:
+    """Return the columns of one number in percent, with the ends of its interval (`whole`) or of its deviation over
+    seeds, and as a text; of a missing number the sign in its place."""
+    if (its := numbers.found.get(key)) is None:
+        return {"value": None, "text": numbers.missing(key), "estimate": ""}
+    spread = 0.0 if np.isnan(its.deviation) else its.deviation
+    low, high = (its.low, its.high) if whole else (its.value - spread, its.value + spread)
     text = number_text(100 * its.value, 100 * its.deviation)
-    shown = {"from": 100 * ends[0], "to": 100 * ends[1], "text": text, "liked": key in numbers.liked}
-    return percents(its) | shown
-
-
-def seeds_of(numbers: PartNumbers) -> dict[Key, list[float]]:
-    """Return the accuracies of single seeds for each key, over all their records; empty if the part shows none."""
-    part, scores = numbers.part, numbers.part.records.scores
-    if not part.dots or numbers.against or not len(scores):
-        return {}
-    names = [*numbers.names]
-    known = scores.dropna(subset="accuracy").assign(right=lambda row: row["accuracy"] * row["n"])
-    pooled = known.groupby(list(dict.fromkeys([*names, "seed"])), sort=False)[["right", "n"]].sum()
-    return {key: its.tolist() for key, its in (pooled["right"] / pooled["n"]).groupby(names, sort=False)}
+    return percents(its) | {"from": 100 * low, "to": 100 * high, "text": text, "liked": key in numbers.liked}
 
 
 def draw_heat_map(part: HeatMap) -> DrawnFigure:
@@ -342,16 +263,15 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
     A square without records shows a dash; one whose run isn't finished shows three dots.
     """
     numbers = PartNumbers(part, [*part.panels, *filter(None, [part.y, part.x])])
-    found = numbers.found
-    down = [key for key in numbers.keys(part.panels[:-1]) if any(k[: len(key)] == key for k in found)] or [()]
+    down = list(dict.fromkeys(key[:-1] for key in numbers.panels))
     right, across, up = numbers.keys(part.panels[-1:]) or [()], side_values(part, part.x), side_values(part, part.y)
     rows = [
         {
             "down": heading(part, part.panels[:-1], line),
             "right": heading(part, part.panels[-1:], panel),
-            "x": value_words(part, part.x, *x) if x else "",
-            "y": value_words(part, part.y, *y) if y else "",
-            **square_numbers(numbers, (*line, *panel, *y, *x)),
+            "x": part.word(part.x, *x) if x else "",
+            "y": part.word(part.y, *y) if y else "",
+            **number_row(numbers, (*line, *panel, *y, *x)),
         }
         for line in down
         for panel in right
@@ -359,6 +279,7 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
         for x in across
     ]
     frame = pd.DataFrame(rows)
+    frame["text"] = frame["text"].str.replace(" ± ", "\n±")
     look = {
         "x": alt.X("x:N", sort=[*frame["x"].unique()], title=axis_name(part.x), axis=alt.Axis(labelAngle=0)),
         "y": alt.Y("y:N", sort=[*frame["y"].unique()][::-1], title=axis_name(part.y) if part.y else None),
@@ -368,22 +289,12 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
     ink = alt.condition("datum.value == null || datum.value > 60", alt.value("black"), alt.value("white"))
     text = alt.Chart().mark_text(fontSize=10, lineBreak="\n").encode(**look, text="text:N", color=ink)
     squares = alt.Chart().mark_rect().encode(**look, color=colour, tooltip=["x:N", "y:N", "estimate:N"])
-    size = {"width": SQUARE * len(across), "height": SQUARE * len(up)}
     header = alt.Header(labelExpr="split(datum.label, '\\n')", labelAngle=0)
-    down_facet = alt.Row("down:N", sort=[*frame["down"].unique()], header=header.copy())
-    right_facet = alt.Column("right:N", sort=[*frame["right"].unique()], header=header)
-    sides = ({"row": down_facet} if len(down) > 1 else {}) | ({"column": right_facet} if right != [()] else {})
-    chart = alt.layer(squares, text, data=frame).properties(**size)
-    return DrawnFigure(chart.facet(**sides) if sides else chart, numbers.names, found)
-
-
-def square_numbers(numbers: PartNumbers, key: Key) -> dict[str, Any]:
-    """Return the columns of one square: its accuracy, and the deviation if there are several seeds."""
-    its = numbers.found.get(key)
-    if its is None:
-        return {"value": None, "text": missing_sign(key not in numbers.awaited), "estimate": ""}
-    deviation = "" if np.isnan(its.deviation) else f"\n±{100 * its.deviation:.1f}"
-    return percents(its) | {"text": number_text(100 * its.value) + deviation}
+    sides = {"row": alt.Row("down:N", sort=[*frame["down"].unique()], header=header.copy())} if len(down) > 1 else {}
+    if right != [()]:
+        sides["column"] = alt.Column("right:N", sort=[*frame["right"].unique()], header=header)
+    chart = alt.layer(squares, text, data=frame).properties(width=SQUARE * len(across), height=SQUARE * len(up))
+    return DrawnFigure(chart.facet(**sides) if sides else chart, numbers)
 
 
 def side_values(part: HeatMap, name: str) -> list[Key]:
@@ -392,3 +303,10 @@ def side_values(part: HeatMap, name: str) -> list[Key]:
     values = part.records.labels(name) if name else []
     numbers = all(isinstance(value, int | float) for value in values)
     return [(value,) for value in (sorted(values) if numbers else values)] or [()]
+
+
+DRAWN = {Lines: draw_lines, Bars: draw_bars, HeatMap: draw_heat_map, Front: draw_front}
+
+
+def draw_figure(part: FigurePart) -> DrawnFigure:
+    return next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind))

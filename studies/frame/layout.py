@@ -1,4 +1,4 @@
-"""The order and the names of the rows and columns of a part, and its table."""
+"""The order of the rows, columns and panels of a part, and its table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,22 +10,20 @@ import pandas as pd
 
 from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, TEXT_SCORE, WAITING, number_text, task_order
 from menagerie.studies.analysis.words import CHANCES
-from menagerie.studies.frame.arm import as_column, label_text
+from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.parts import RecordsPart, Table
+from menagerie.studies.frame.parts import FigurePart, RecordsPart, Table
 from menagerie.studies.frame.records import Records
 
 TESTS = ("subset", "task")
-OF_RECORDS = {*TESTS, "scene", "caption", "animals", "value"}
 FEW = 2  # models that stay in the order of the plan
 Key = tuple[Any, ...]
 
 
 class NumberPlace(NamedTuple):
-    """The labels of a number on a page, and its position."""
+    """The labels of a number on a page, with subset and task, and its position."""
 
     labels: dict[str, Any]
-    """The labels of the number, with subset and task."""
     test: int
     """The position of the number's test in the order of tables."""
     finished: bool
@@ -57,16 +55,7 @@ def tests_in_order(records: Records) -> list[tuple[str, str]]:
     return sorted(found, key=lambda test: (order.get(test[0], -1), task_order(test[1])))
 
 
-def keys(found: Iterable[NumberPlace], names: Sequence[str]) -> list[Key]:
-    """List the combinations of some labels: tests in the order of tables, all else in the order of the plan."""
-    having = [place for place in found if place.labels.keys() >= {*names}]
-    if {*names} & {*TESTS}:
-        having.sort(key=lambda place: place.test)
-    return list(dict.fromkeys(label_values(place.labels, names) for place in having))
-
-
 def label_values(labels: Mapping[str, Any], names: Sequence[str]) -> Key:
-    """Return the values of the labels `names`."""
     return tuple(labels[name] for name in names)
 
 
@@ -110,14 +99,32 @@ class PartNumbers:
         four_way_items = every[every.task == TEXT_SCORE].groupby([*self.names], sort=False)["accuracy"]
         return {key for key, values in four_way_items if values.mean() < NEAR}
 
+    def missing(self, key: Key) -> str:
+        """Return the sign in place of a number that isn't there."""
+        return WAITING if {key, self.base_of(self.names, key)} & self.awaited else DASH
+
     def base_of(self, names: Sequence[str], key: Key) -> Key:
         """Return the key with which `key` is compared: the same, except for the labels in `against`."""
         return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
     def keys(self, names: Sequence[str]) -> list[Key]:
-        """List the combinations of some labels, except those with which others are compared."""
-        compared = {*names} & {*self.against}
-        return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
+        """List the combinations of some labels, except those with which others are compared: tests in the order of
+        tables, all else in the order of the plan."""
+        having = [place for place in self.places if place.labels.keys() >= {*names}]
+        if {*names} & {*TESTS}:
+            having.sort(key=lambda place: place.test)
+        found, compared = (
+            dict.fromkeys(label_values(place.labels, names) for place in having),
+            {*names} & {*self.against},
+        )
+        return [key for key in found if not compared or self.base_of(names, key) != key]
+
+    @property
+    def panels(self) -> list[Key]:
+        """The panels of a figure that have a number, whose labels come first in `names`; all panels if none has."""
+        assert isinstance(self.part, FigurePart)
+        every, filled = self.keys(self.part.panels) or [()], {key[: len(self.part.panels)] for key in self.found}
+        return [key for key in every if key in filled] or every
 
     def rows(self, names: Sequence[str]) -> list[Key]:
         """List the keys of rows. With three models or more, the best comes first among rows with the same other
@@ -137,26 +144,6 @@ class PartNumbers:
 def varying_labels(rows: Sequence[Key]) -> list[int]:
     """Return the positions of the labels that have several values among `rows`; the first label always counts."""
     return [k for k, values in enumerate(zip(*rows, strict=True)) if not k or len({*values}) > 1]
-
-
-def value_words(part: RecordsPart, name: str, value: Any) -> str:
-    """Return a label's value in words."""
-    if value in part.words.get(name, {}):
-        return part.words[name][value]
-    return label_text(name, value)
-
-
-def title(part: RecordsPart, names: Sequence[str], key: Key) -> str:
-    """Write several labels in one line; a number has the name of its label before it."""
-    said = zip(names, key, strict=True)
-    return ", ".join(
-        f"{n.replace('_', ' ')} {value_words(part, n, v)}" if is_number(v) else value_words(part, n, v) for n, v in said
-    )
-
-
-def is_number(value: Any) -> bool:
-    """Whether a label's value is a number, which is shown with the label's name."""
-    return isinstance(value, int | float)
 
 
 @dataclass(frozen=True)
@@ -182,12 +169,11 @@ class Sheet:
 
     def text(self, key: Key) -> str:
         """Write a number with its interval or its deviation, or the sign for a missing number."""
-        numbers, found = self.numbers, self.numbers.found.get(key)
-        if found is None:
-            return WAITING if {key, numbers.base_of(numbers.names, key)} & numbers.awaited else DASH
-        whole = self.part.intervals or numbers.against
-        text = str(found) if whole else number_text(100 * found.value, 100 * found.deviation)
-        return text + FLAG * (key in numbers.liked)
+        if (its := self.numbers.found.get(key)) is None:
+            return self.numbers.missing(key)
+        whole = self.part.intervals or self.numbers.against
+        text = str(its) if whole else number_text(100 * its.value, 100 * its.deviation)
+        return text + FLAG * (key in self.numbers.liked)
 
     @property
     def columns(self) -> list[Key]:
@@ -200,54 +186,53 @@ class Sheet:
 
     def label(self, name: str, value: object) -> str:
         """Write a row's label; for a difference, the labels of both sides."""
-        text, against = value_words(self.part, name, value), self.numbers.against
-        return f"{text} − {value_words(self.part, name, against[name])}" if name in against else text
+        text, against = self.part.word(name, value), self.numbers.against
+        return f"{text} − {self.part.word(name, against[name])}" if name in against else text
+
+    def column_titles(self, columns: Iterable[Key]) -> list[str]:
+        return [self.part.title(self.part.columns, key) for key in columns]
 
     @property
     def frame(self) -> pd.DataFrame:
         rows, names = self.part.rows, [self.part.rows[k].replace("_", " ") for k in self.labels]
-        header = [*names, *(title(self.part, self.part.columns, key) for key in self.columns), *self.part.beside]
         body = [
             [self.label(rows[k], row[k]) for k in self.labels]
             + [self.texts[column][row] for column in self.columns]
             + [its.get(row, DASH) for its in self.part.beside.values()]
             for row in self.rows
         ]
-        return pd.DataFrame(body, columns=header)
+        return pd.DataFrame(body, columns=[*names, *self.column_titles(self.columns), *self.part.beside])
 
     @property
-    def common_labels(self) -> str:
-        """The labels that are the same in all rows, which have no column."""
-        alone = {*range(len(self.part.rows))} - {*self.labels} if self.rows else ()
-        names = ((self.part.rows[k], self.rows[0][k]) for k in sorted(alone))
-        return ", ".join(f"{name.replace('_', ' ')} {self.label(name, value)}" for name, value in names)
-
-    @property
-    def empty(self) -> str:
-        """The columns without records, which are left out."""
-        return ", ".join(title(self.part, self.part.columns, key) for key in self.texts if key not in self.columns)
+    def notes(self) -> str:
+        """What isn't in the table: labels that are the same in all rows, and columns without records."""
+        alone = sorted({*range(len(self.part.rows))} - {*self.labels}) if self.rows else []
+        same = [(self.part.rows[k].replace("_", " "), self.label(self.part.rows[k], self.rows[0][k])) for k in alone]
+        empty = self.column_titles(key for key in self.texts if key not in self.columns)
+        notes = {"In all rows": [" ".join(pair) for pair in same], "Without records": empty}
+        return " ".join(f"{name}: {', '.join(texts)}." for name, texts in notes.items() if texts)
 
     @property
     def chances(self) -> dict[str, float]:
         """Chance in percent, by column, where it isn't 50."""
         scores, at = self.part.records.scores, [k for k, name in enumerate(self.part.columns) if name == "task"]
-        alone = {*scores.task} if len(scores) else set()
-        found = {key: key[at[0]] if at else "".join(alone) for key in self.columns if at or len(alone) == 1}
-        return {title(self.part, self.part.columns, k): CHANCES[task] for k, task in found.items() if task in CHANCES}
+        alone = "".join({*scores.task}) if len(scores) else ""  # several tasks have no common chance
+        tasks = [key[at[0]] if at else alone for key in self.columns]
+        found = zip(self.column_titles(self.columns), tasks, strict=True)
+        return {title: CHANCES[task] for title, task in found if task in CHANCES}
 
     @property
     def sizes(self) -> str:
-        """Records and animal pairs of each test in one run: "seen pairs 16 (1), unseen pairs 64 to 96 (6)"."""
-        points, tests = self.part.records.points, [name for name in TESTS if name in self.numbers.names]
-        if not len(points):
-            return ""
-        runs = [name for name in points.columns if name not in OF_RECORDS]
-        of_runs = points.groupby([*runs, *tests], sort=False, dropna=False)["animals"].agg(["size", "nunique"])
-        found = dict(iter(of_runs.reset_index().groupby(tests))) if tests else {(): of_runs}
+        """Records and animal pairs behind the numbers of each test: "seen pairs 72 (6), unseen pairs 64 to 96 (6)"."""
+        names, sizes = [name for name in TESTS if name in self.numbers.names], {}
+        for key, its in self.numbers.found.items():
+            if its.clusters:  # none of four-way items
+                test = label_values(dict(zip(self.numbers.names, key, strict=True)), names)
+                sizes.setdefault(test, []).append((its.n, its.clusters))
+        spans = {test: [span(numbers) for numbers in zip(*its, strict=True)] for test, its in sizes.items()}
+        shown = [test for test in self.numbers.keys(names) if test in spans]
         return ", ".join(
-            f"{title(self.part, tests, key) or 'all'} {span(found[key]['size'])} ({span(found[key]['nunique'])})"
-            for key in keys(self.numbers.places, tests)
-            if key in found
+            f"{self.part.title(names, test) or 'all'} {spans[test][0]} ({spans[test][1]})" for test in shown
         )
 
 

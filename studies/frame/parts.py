@@ -1,25 +1,20 @@
-"""The parts of a study's page: sentences, tables and figures. Parts only describe what is drawn; this module needs
-neither matplotlib nor pandas.
+"""The parts of a study's page: sentences, tables and figures. They only describe what is drawn.
 
 A part gets the records that it shows, already narrowed, and the names of the labels that make its rows, columns, axes
-and so on. It doesn't know the study. A study that needs more than a part's options allow makes its own `OwnFigure` or
-`Rows`.
-
-Texts outside tables may have `code` in backticks. Files of tables are NAME.csv, with each number in a cell of its
-own, and NAME.tex in the study's folder, those of figures figures/NAME.png, .svg and .csv."""
+and so on. It doesn't know the study. A study that needs more makes its own `Chart`, `OwnFigure` or `Rows`. Texts
+outside tables may have `code` in backticks."""
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
+from menagerie.studies.frame.arm import label_text
 
 if TYPE_CHECKING:
     import altair as alt
-    import numpy as np
-    from jaxtyping import UInt8
     from matplotlib.figure import Figure
 
     from menagerie.studies.frame.records import Records
@@ -63,6 +58,8 @@ class Facts(Part):
 class FilePart(Part):
     """A part that has files of its own."""
 
+    forms: ClassVar[tuple[str, ...]] = tuple(f"figures/{{}}.{kind}" for kind in ("png", "svg", "csv"))
+    """Their names in the study's folder, with a place for the part's name."""
     name: str
     """The name of the part's files."""
     says: str = field(default="", kw_only=True)
@@ -70,11 +67,16 @@ class FilePart(Part):
     folded: str = field(default="", kw_only=True)
     """A line behind which the part is hidden until the reader opens it; empty: not hidden."""
 
+    @property
+    def files(self) -> set[str]:
+        return {form.format(self.name) for form in self.forms}
+
 
 @dataclass(frozen=True)
 class Rows(FilePart):
     """A table of given texts."""
 
+    forms: ClassVar[tuple[str, ...]] = ("{}.csv",)
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     shaded: bool = field(default=False, kw_only=True)
@@ -83,7 +85,7 @@ class Rows(FilePart):
 
 @dataclass(frozen=True)
 class OwnFigure(FilePart, ABC):
-    """A figure that a study draws itself. Import matplotlib only in `figure`, so that `--help` doesn't load it."""
+    """A figure that a study draws itself. Import matplotlib only in `figure`, because `--help` doesn't need it."""
 
     @abstractmethod
     def figure(self) -> "Figure | None":
@@ -96,7 +98,7 @@ class OwnFigure(FilePart, ABC):
 
 @dataclass(frozen=True)
 class Chart(FilePart):
-    """An altair chart of a study's own. Import altair where the chart is made, so that `--help` doesn't load it."""
+    """An altair chart of a study's own. Import altair where it is made, because `--help` doesn't need it."""
 
     chart: "alt.TopLevelMixin"
     """The chart; the frame in it (`data`) is written as the figure's CSV."""
@@ -110,20 +112,30 @@ class RecordsPart(FilePart):
     words: Mapping[str, Mapping[Any, str]] = field(default_factory=dict, kw_only=True)
     """Texts that replace values of labels, by label: {"pairs": {0.2: "20 % (2 of 11)"}}."""
 
+    def word(self, name: str, value: Any) -> str:
+        """Return a label's value in words."""
+        return self.words.get(name, {}).get(value) or label_text(name, value)
+
+    def title(self, names: Sequence[str], key: Sequence[Any]) -> str:
+        """Write several labels in one line; a number has the name of its label before it."""
+        said = zip(names, key, strict=True)
+        return ", ".join(f"{n.replace('_', ' ')} " * isinstance(v, int | float) + self.word(n, v) for n, v in said)
+
 
 @dataclass(frozen=True)
 class Table(RecordsPart):
     """A table of accuracies: a row for each combination of the labels `rows`, a column for each of `columns`. With
     three models or more the best comes first.
 
-    A row label with a single value (except the first label) and a column without records are left out of the table and
-    named above it. Accuracies on swaps are flagged if the models prefer the same caption whatever the image.
+    A row label with a single value (except the first) and a column without records are named above the table instead.
+    Accuracies on swaps are flagged if the models prefer the same caption whatever the image.
     """
 
+    forms: ClassVar[tuple[str, ...]] = ("{}.csv",)
     rows: Sequence[str]
     columns: Sequence[str] = ("subset",)
     against: Mapping[str, Any] | None = None
-    """If given, such as {"model": "clip"}, numbers are differences from the row with these labels, which is the same
+    """If given, such as {"model": "clip"}, numbers are differences from the row that has these labels and is the same
     otherwise, on the same records."""
     intervals: bool = field(default=False, kw_only=True)
     """Whether numbers have intervals in place of deviations over seeds."""
@@ -141,21 +153,26 @@ class FigurePart(RecordsPart):
 
 
 @dataclass(frozen=True)
-class Lines(FigurePart):
-    """Accuracy along `x`: a line for each value of `colour`, with the interval as a band."""
+class PlacedPart(FigurePart):
+    """A figure of accuracy along `x`."""
 
     x: str
     colour: str = field(default="model", kw_only=True)
     stroke: str = field(default="", kw_only=True)
     """A label whose values have different dashes."""
     at: str = field(default="", kw_only=True)
-    """A measured column, such as the cost. If given, the position of a point is the mean of this column over its runs,
-    not its value of `x`."""
+    """A measured column, such as the cost, whose mean over its runs is the position of a point in place of `x`."""
     log: bool = field(default=False, kw_only=True)
     along: str = field(default="", kw_only=True)
-    """The name of the axis of `x`, if it isn't the label's."""
+    """The name of the axis, if it isn't the label's."""
     level: float | None = field(default=None, kw_only=True)
     """A dashed line is drawn at this share."""
+
+
+@dataclass(frozen=True)
+class Lines(PlacedPart):
+    """A line for each value of `colour`, with the interval as a band."""
+
     beside: "Records | None" = field(default=None, kw_only=True)
     """Records without `x`: a dashed line for each value of `colour`."""
 
@@ -187,52 +204,33 @@ class HeatMap(FigurePart):
 
 
 @dataclass(frozen=True)
-class Front(FigurePart):
-    """Accuracy by a measured column, the cost. Every setting, a combination of the labels `points`, is a ring. A line
-    joins the settings that no other setting beats at the same cost or less; points show how these do on the records
-    `judged`."""
+class Front(PlacedPart):
+    """Accuracy by `x`, a measured column, the cost. Every setting, a combination of the labels `points`, is a ring. A
+    line joins the settings that no other setting beats at the same cost or less; points show how these do on the
+    records `judged`."""
 
-    x: str
     points: Sequence[str]
-    colour: str = field(default="model", kw_only=True)
     log: bool = field(default=True, kw_only=True)
-    level: float | None = field(default=None, kw_only=True)
     panels: Sequence[str] = field(default=(), kw_only=True)
     judged: "Records | None" = field(default=None, kw_only=True)
-    """The records of a test, where `records` are those of validation, on which settings are chosen."""
-
-
-class Picture(NamedTuple):
-    """An image with a text that is true of it, a false one, and a note."""
-
-    image: "UInt8[np.ndarray, 'h w 3']"
-    true: str = ""
-    false: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Pictures(FilePart):
-    """Images with their texts."""
-
-    pictures: Sequence[Picture]
+    """Those of a test, where `records` are of validation, on which settings are chosen."""
 
 
 @dataclass(frozen=True)
 class Cases(RecordsPart):
     """Where a model errs: accuracy by properties of images, and the records with the widest margins, wrong and right.
 
-    Uses only arms whose split file is known. Writes errors.csv; `rows` are the labels of its rows.
+    Uses only arms whose split file is known. `rows` are the labels of the rows of errors.csv.
     """
 
+    forms: ClassVar[tuple[str, ...]] = ("errors.csv",)
     rows: Sequence[str] = ("model",)
 
 
 @dataclass(frozen=True)
-class Curves(FilePart):
+class Curves(RecordsPart):
     """Loss, validation, learning rate and speed by step. A page without it gets one, if kinds of runs are few."""
 
-    records: "Records"
     labels: Sequence[str] = ()
     """The labels that name a line."""
     panels: str = field(default="model", kw_only=True)
@@ -242,25 +240,22 @@ class Curves(FilePart):
 
 
 NAME = re.compile(r"[\w.-]+")
-TABLES, FIGURES = Rows | Table, FigurePart | OwnFigure | Chart  # their files are in different folders
-TAKEN = frozenset({"results", "errors"})  # names of other files of a study
+FIGURES = FigurePart | OwnFigure | Chart
 
 
 def check_page_parts(parts: Iterable[Part]) -> list[Part]:
     """Return the parts of a page as a list. Raises if a part's name can't be a file name, or if two parts would write
     the same files. A figure and a table may share a name."""
-    found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
+    found, taken = list(parts), {"results.csv"}
     for part in found:
         if isinstance(part, FilePart):
-            kinds = [kind for kind, other in ((TABLES, FIGURES), (FIGURES, TABLES)) if not isinstance(part, other)]
-            files = {(kind, part.name) for kind in kinds}
-            if files & names or not NAME.fullmatch(part.name):
+            if part.files & taken or not NAME.fullmatch(part.name):
                 raise UserError(
                     f"a part of the page can't be called {part.name!r}, after which its files are named: "
                     "give each a name of its own, of letters, digits, - and _",
                     "name of a part",
                 )
-            names |= files
+            taken |= part.files
     return found
 
 

@@ -26,7 +26,7 @@ from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import FramedSplit
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.towers.features import TOKENS
-from menagerie.studies.analysis.estimate import NOTHING, Estimate
+from menagerie.studies.analysis.intervals import NOTHING, Estimate
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.measure import Row, write_measured
 from menagerie.studies.frame.parts import Chart, Heading, Part, Rows, Sentence

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64, Int, Num
 
-from menagerie.studies.analysis.estimate import Estimate
-from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
+from menagerie.studies.analysis.intervals import CONFIDENCE, FEWEST, RESAMPLES, Estimate
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.probe_set import BOTH, TEXT
 from menagerie.studies.runs.data import FRACTIONS

@@ -27,7 +27,7 @@ from menagerie.models.library.pictures import FramedSplit, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Texts
 from menagerie.models.towers.features import Features
-from menagerie.studies.analysis.estimate import NOTHING, Estimate, mean_over_seeds
+from menagerie.studies.analysis.intervals import NOTHING, Estimate, mean_over_seeds
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.measure import Measure, Row

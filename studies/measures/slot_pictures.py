@@ -18,7 +18,6 @@ from menagerie.models.evaluation.attention_maps import enlarge
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.tokenizers import Tokenizer
 from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.report.figures import bar_above
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 
 MOST = 200  # scenes by which slots are chosen
@@ -103,7 +102,9 @@ def slot_sheet(scenes: SlotAttention, slots: Sequence[int]) -> Figure:
             below.set_ylim(0, 100)
         for axis in axes[[0, *range(1, len(heights), 2)], column]:
             axis.axis("off")
-    bar_above(figure, shown, axes, "share of a patch, 1: the mean over all patches", width=1.8)
+    place = {"location": "top", "anchor": (0.0, 0.0), "shrink": 0.4, "aspect": 16, "fraction": 0.02, "pad": 0.01}
+    bar = figure.colorbar(shown, ax=axes, **place)
+    bar.set_label("share of a patch, 1: the mean over all patches", fontsize=8, loc="left")
     return figure
 
 

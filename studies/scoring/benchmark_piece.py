@@ -30,7 +30,7 @@ from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_m
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
-from menagerie.studies.analysis.jackknife import jackknife_intervals
+from menagerie.studies.analysis.intervals import jackknife_intervals
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import SCORES, Piece, images_needed, open_model
 from menagerie.studies.scoring.texts import NONE_SKIPPED, cut_record, readable_texts

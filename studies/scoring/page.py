@@ -10,8 +10,8 @@ import pandas as pd
 
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.generators.trained_on import COUNTED, Overlap
+from menagerie.studies.analysis.intervals import CONFIDENCE, FEWEST
 from menagerie.studies.analysis.tables import DASH, MEANS, print_table
-from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Chart, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records

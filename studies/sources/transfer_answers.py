@@ -10,11 +10,11 @@ import pandas as pd
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.models.registry import short_name
 from menagerie.studies.analysis.pareto import Curve, bound_ratio, fewest_images, image_ratio, tallies_by_seed
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.estimate import Estimate, compare_groups, points_in
 from menagerie.studies.frame.records import Records
-from menagerie.studies.report.figures import model_label
 from menagerie.studies.sources.transfer_plan import WORTH, ZERO_SHOT, ComparedRuns, Side, TransferPlan, TransferRun
 
 RECOGNITION, SWAPS, KNOWN = MEASURES = ("recognition", "swaps", "swaps where recognised")
@@ -108,7 +108,7 @@ class Answers(NamedTuple):
             for measure in MEASURES[:2] if pairs else ():
                 found = {n: tuple(measured_records(points, measure) for points in pair) for n, pair in pairs.items()}
                 for target in targets:
-                    yield [model_label(model), measure, f"{100 * target:.0f}", *worth_cells(found, target)]
+                    yield [short_name(model), measure, f"{100 * target:.0f}", *worth_cells(found, target)]
 
 
 @cache
@@ -134,7 +134,7 @@ def side_chart(rows: Sequence[SidesCompared], setting: str, sides: Sequence[str]
     """Draw both sides with their intervals: a column for each measure, a line of panels for each model and test."""
     frame = pd.DataFrame(
         [
-            {"model": f"{model_label(row.model)}, {row.tested}", "setting": str(row.setting), "measure": row.measure}
+            {"model": f"{short_name(row.model)}, {row.tested}", "setting": str(row.setting), "measure": row.measure}
             | {"side": side, "accuracy": 100 * its.value, "low": 100 * its.low, "high": 100 * its.high}
             for row in rows
             for side, its in zip(sides, (row.first, row.second), strict=True)

@@ -20,8 +20,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from menagerie.studies.analysis.spread import MANY_SHARED
-from menagerie.studies.analysis.two_levels import accuracy_intervals
+from menagerie.studies.analysis.intervals import MANY_SHARED, accuracy_intervals
 
 RECORDS, STUDIES = 16, 2000
 SEED_SD, BOTH_SD = 0.3, 0.3  # in log-odds: of seeds 7 points at 50 %, 3 at 90 %; of a pair in one seed as much

@@ -11,7 +11,7 @@ from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
-from menagerie.studies.analysis.hidden import BINS, hidden_bins
+from menagerie.studies.analysis.errors import HIDDEN_SHARES, hidden_bins
 from menagerie.studies.capacity import PRESETS
 from menagerie.studies.frame.parts import Lines
 from menagerie.studies.frame.records import Records
@@ -86,7 +86,7 @@ def overlapping(tmp_path_factory):
 
 def test_scenes_are_grouped_by_the_share_of_the_exchanged_objects_that_is_hidden(overlapping):
     bins, split = hidden_bins(overlapping), read_split(overlapping)
-    reader, direct, ends = SplitPictures(split), Renderer(load_world("eight-textures"), 32), list(BINS)
+    reader, direct, ends = SplitPictures(split), Renderer(load_world("eight-textures"), 32), list(HIDDEN_SHARES)
     rows = [(name, row) for name in ("seen_2", "seen_4") for row in range(len(split.subsets[name]))]
     assert len(rows) == 24
     for name, row in rows:
@@ -95,5 +95,5 @@ def test_scenes_are_grouped_by_the_share_of_the_exchanged_objects_that_is_hidden
         for i in exchanged_objects(scene):
             alone = direct.render([replace(scene, objects=(scene.objects[i],))]).masks[0]
             shares.append(1 - (reader.masks(name, [row]) == i + 1).sum() / (alone > 0).sum())
-        assert bins[scene.key] == BINS[next(end for end in ends if max(shares) <= end)]
+        assert bins[scene.key] == HIDDEN_SHARES[next(end for end in ends if max(shares) <= end)]
     assert len({*bins.values()}) > 2

@@ -29,7 +29,7 @@ from menagerie.studies.analysis.errors import (
     scene_factors,
     surest_records,
 )
-from menagerie.studies.analysis.two_levels import FEWEST
+from menagerie.studies.analysis.intervals import FEWEST
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.draw import write_page_part
 from menagerie.studies.frame.parts import Cases
@@ -123,13 +123,13 @@ def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
     penguins = [key for own in keys.values() for key in own if "penguin" in key]
     assert len(found.wrong) == min(SHOWN, len(penguins))
     assert len(found.right) == SHOWN
-    negatives = [float(r.score_negative) for r in found.wrong]
+    negatives = found.wrong["score_negative"].tolist()
     assert negatives == sorted(negatives, reverse=True)
-    assert float(found.wrong[0].score_negative) == max(map(len, penguins))
-    for r in (*found.wrong, *found.right):
+    assert negatives[0] == max(map(len, penguins))
+    for r in pd.concat(found).itertuples():
         records = tests[r.subset].data.records
         i = records.captions.index(r.caption)
-        assert (r.negative, "penguin" in r.caption) == (records.negatives[i], r in found.wrong)
+        assert (r.negative, "penguin" in r.caption) == (records.negatives[i], r.margin < 0)
         content = base64.b64decode(r.uri.removeprefix("data:image/png;base64,"))
         rows = [row for row, caption in enumerate(records.captions) if caption == r.caption]
         shown, reader = np.asarray(Image.open(io.BytesIO(content))), SplitPictures(tests[r.subset].data.split)
@@ -153,7 +153,7 @@ def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
     assert all(f">{name}<" in sections[0]["html"] for name in ["shown", "value", *names])
     found = surest_records(TestedCell(0, part.records.folder(arms[0]), path), tuple(tests))
     for name, images in found._asdict().items():
-        assert [its["uri"] for its in sections[0][name]] == [record.uri for record in images]
+        assert [its["uri"] for its in sections[0][name]] == images["uri"].tolist()
     table = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)
     assert list(table.columns) == [*place, *COLUMNS]
     assert set(table.task) <= set(TASKS)

@@ -7,16 +7,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from menagerie.studies.frame.page import terms_in
-from menagerie.studies.report.figures import (
-    ACCURACY,
-    DOTS_PER_INCH,
-    colour_at,
-    ink,
-    svg,
-    write_figure,
-)
-from menagerie.studies.report.tables import accuracy_style, styled_table
+from menagerie.studies.analysis.pictures import DOTS_PER_INCH, svg, write_figure
+from menagerie.studies.analysis.tables import accuracy_style, colour_at, ink, styled_table
 
 
 def drawn():
@@ -44,28 +36,24 @@ def luminance(colour):
     return float(np.dot([0.2126, 0.7152, 0.0722], channels))
 
 
-def colour_of(accuracy):
-    return colour_at(accuracy, ACCURACY)
-
-
 def test_numbers_contrast_with_every_colour():
     for accuracy in range(101):
-        light, dark = sorted((luminance(colour_of(accuracy)), luminance(ink(colour_of(accuracy)))), reverse=True)
+        light, dark = sorted((luminance(colour_at(accuracy)), luminance(ink(colour_at(accuracy)))), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, accuracy
 
 
 def test_accuracies_below_chance_look_different_from_chance():
-    steps = [luminance(colour_of(accuracy)) for accuracy in (0, 25, 50, 75, 100)]
+    steps = [luminance(colour_at(accuracy)) for accuracy in (0, 25, 50, 75, 100)]
     assert steps == sorted(steps)
     assert np.diff(steps).min() > 0.02
-    assert np.linalg.norm(np.subtract(to_rgb(colour_of(25)), to_rgb(colour_of(50)))) > 0.2
+    assert np.linalg.norm(np.subtract(to_rgb(colour_at(25)), to_rgb(colour_at(50)))) > 0.2
 
 
 @pytest.mark.parametrize(
     ("text", "accuracy"), [("71.2", 71.2), ("0.0 [0.0, 12.5] n 8", 0), ("100.0", 100), ("–", None), ("clip 50", None)]
 )
 def test_table_cells_have_the_colours_of_figures(text, accuracy):
-    colour = "" if accuracy is None else colour_of(accuracy)
+    colour = "" if accuracy is None else colour_at(accuracy)
     assert accuracy_style(text) == (f"background: {colour}; color: {ink(colour)}" if colour else "")
 
 
@@ -82,9 +70,3 @@ def test_a_table_escapes_its_texts_and_colours_only_accuracies():
     html = str(styled_table(frame, 1))
     assert "a &amp; &lt;b&gt;" in html
     assert html.count("background:") == 1
-
-
-def test_page_lists_only_the_terms_in_its_text():
-    terms = {"hard negative": "a", "cell": "b", "tower": "c", "world": "d"}
-    page = '<style>world</style><p class="tower">hard_negatives of 2 <b>cells</b>; worldly</p>'
-    assert terms_in(page, terms) == {"hard negative": "a", "cell": "b"}

@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.photographs import macro_mean, summaries_by
 from menagerie.generators.benchmarks.registry import load_benchmark
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
-from menagerie.studies.analysis.jackknife import PARTS, jackknife_intervals
+from menagerie.studies.analysis.intervals import PARTS, jackknife_intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import headline_numbers, result_cluster
 from menagerie.studies.scoring.page import binomial, seed_mean

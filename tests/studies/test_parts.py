@@ -112,7 +112,7 @@ def test_a_table_has_the_estimates_and_marks_what_is_missing(swaps, tmp_path):
     assert frame["model"].tolist() == ["oc-clip", "negclip", "clip"] * 2, "the best first, at each place"
     assert shown["says"] == "All of it. In all rows: kind plain."
     assert "same caption" in shown["flags"]
-    assert shown["numbers"] == "seen pairs 24 (6), unseen pairs 24 (6), train pairs 24 (6)"
+    assert shown["numbers"] == "seen pairs 72 (6), unseen pairs 72 (6), train pairs 72 (6)"
     assert len(re.findall(r"#T_\w+_row", shown["html"])) == 7, "accuracies that no flag disqualifies"
     table = pd.read_csv(tmp_path / "summary.csv")
     values = {tuple(row[:4]): row[4:7] for row in table.itertuples(index=False, name=None)}
@@ -135,7 +135,7 @@ def test_tasks_have_their_own_chance_and_empty_columns_are_left_out(records, tmp
     assert sheet.frame.columns.tolist() == ["model", "swap", "one animal", "text score"]
     assert sheet.chances == {"text score": 25.0}
     empty = Sheet(Table("empty", records.where(pairs=0.2, task="swap"), ("model",)))
-    assert empty.empty == "train pairs"
+    assert empty.notes == "Without records: train pairs."
     assert list(empty.frame.columns) == ["model", "seen pairs", "unseen pairs"]
     started = Records(records.arms, tmp_path)
     assert list(Sheet(Table("empty", started, ("model",))).frame.columns) == ["model"], "a plan without results"
@@ -145,7 +145,7 @@ def test_a_heat_map_has_its_numbers_in_the_squares(swaps, tmp_path):
     part = HeatMap("accuracy", swaps, x="kind", y="pairs", says="All.")
     drawn = draw_heat_map(part)
     found = swaps.estimates(("subset", "model", "pairs", "kind"))
-    assert drawn.found == found
+    assert drawn.numbers.found == found
     frame = drawn.chart.data
     texts = frame["text"].tolist()
     assert sorted(text for text in texts if text not in (DASH, WAITING)) == sorted(

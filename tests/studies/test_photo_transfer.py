@@ -18,7 +18,7 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.studies.frame.cases import cases_with_scores
+from menagerie.studies.frame.page import samples_of
 from menagerie.studies.frame.records import Records, read
 from menagerie.studies.frame.study import all_arms
 from menagerie.studies.photo_transfer import PRESETS
@@ -259,4 +259,4 @@ def test_a_whole_study_has_every_cell_test_and_table(study):
     assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 4 other animals"}
     assert {row["target (%)"] for row in read_rows(study / "worth.csv")} == {"55", "70"}
     assert {row["changed"] for row in read_rows(study / "factors.csv")} == {"augmentation"}
-    assert cases_with_scores(read(study)) == [], "its tests are of other splits than the one it trains on"
+    assert samples_of(read(study)) == {}, "its tests are of other splits than the one it trains on"

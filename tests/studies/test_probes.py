@@ -8,7 +8,7 @@ import torch
 
 from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
-from menagerie.studies.analysis.estimate import mean_over_seeds
+from menagerie.studies.analysis.intervals import mean_over_seeds
 from menagerie.studies.geometry import PRESETS as geometry_presets
 from menagerie.studies.measures.bits import Bits, layer_frame, layer_lines, margins_of, stage_frame, stage_sentences
 from menagerie.studies.measures.probes import bits

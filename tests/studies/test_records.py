@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.analysis.two_levels import accuracy_intervals, statistic_interval
+from menagerie.studies.analysis.intervals import accuracy_intervals, statistic_interval
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.layout import PartNumbers
 from menagerie.studies.frame.parts import Table

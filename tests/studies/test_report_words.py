@@ -8,18 +8,12 @@ import pytest
 from menagerie.envs.core.records import write_record
 from menagerie.models.registry import specs
 from menagerie.studies.analysis.papers import ABLATIONS
-from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
-from menagerie.studies.analysis.words import TERMS, explain_models, records_in
+from menagerie.studies.analysis.tables import FLAG, accuracy_style, meaning_of_flags
+from menagerie.studies.analysis.words import TERMS, explain_model
 from menagerie.studies.frame.rows import explain_rows
-from menagerie.studies.report.tables import accuracy_style
 from menagerie.studies.runs.folder import machines_of_runs
 from menagerie.studies.runs.machine import describe_processor, processor
 from tests.command import ROOT
-
-
-def test_records_of_results_are_those_of_all_their_tests():
-    tasks = {"swap": {"accuracy": 0.5, "n": 16}, "one animal": {"accuracy": None, "n": 0}}
-    assert records_in([{"subsets": {"seen_pairs": tasks, "validation": {"swap": {"n": 8}}}}]) == [16, 0, 8]
 
 
 def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
@@ -80,7 +74,7 @@ def test_reports_explain_words_as_the_glossary_does():
 def test_every_model_has_a_line_with_its_paper(name):
     spec = specs()[name]
     assert re.search(r"\b(19|20)\d\d\b", spec.source), "the paper's year"
-    assert explain_models([name]) == {name: f"{spec.title}: {spec.about} ({spec.source})"}
+    assert explain_model(name) == f"{spec.title}: {spec.about} ({spec.source})"
     assert spec.about
 
 

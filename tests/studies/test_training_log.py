@@ -17,7 +17,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, HistoryRow
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.curves import RunCurve, training_curves
+from menagerie.studies.frame.charts import RunCurve, training_curves
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import evaluates_after, sample_accuracy
 from menagerie.studies.runs.results import read_result

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from menagerie.studies.analysis.spread import MANY_SHARED, Spread, is_for_own_pairs
-from menagerie.studies.analysis.two_levels import (
+from menagerie.studies.analysis.intervals import (
+    MANY_SHARED,
+    Spread,
     accuracy_intervals,
     explain_intervals,
+    is_for_own_pairs,
     resampled_means,
     statistic_interval,
     without_interval,
@@ -44,7 +46,7 @@ def test_intervals_of_few_shared_pairs_hold_these_pairs_and_say_so(seeds, accura
     right, _, _ = simulated(cell, STUDIES)
     low, high = accuracy_intervals(right, np.full_like(right, RECORDS), *cell.names)
     assert np.mean((low <= accuracy) & (high >= accuracy)) < 0.9
-    assert "for these pairs, not for new ones" in explain_intervals(seeds, few=True)
+    assert "for these pairs, not for new ones" in explain_intervals(seeds)
 
 
 def test_seeds_that_share_some_of_their_pairs():
