@@ -59,7 +59,7 @@ class Config:
     """Where cells are measured."""
 
 
-def store_of(run: Path) -> Path:
+def store_of_run(run: Path) -> Path:
     """Return the `--store` of a run; raises if its config.json can't be read."""
     try:
         return Path(read_record(run / "config.json")["config"]["store"])
@@ -89,7 +89,7 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Attentio
     """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
     from menagerie.studies.measures.attention import Attention, AttentionJob
 
-    store = config.store or store_of(config.run)
+    store = config.store or store_of_run(config.run)
     for arm, result in records.results:
         model = result["model"]
         if is_own(model):
@@ -133,7 +133,7 @@ def measure_run(config: Config) -> None:
     from menagerie.studies.frame.records import read
     from menagerie.studies.measures.attention import MEASURED, NUMBERS
 
-    store_of(config.run)  # raises if the folder isn't a run
+    store_of_run(config.run)  # raises if the folder isn't a run
     check_cluster(config.cluster, config.run)
     records = read(config.run)
     jobs = list(jobs_of(config, records))

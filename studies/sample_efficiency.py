@@ -230,7 +230,7 @@ class Config(AmountSearch):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield the ratios in words and the fronts; tables of both searches, their course, and all trials."""
-        from menagerie.studies.frame.charts import search_figures
+        from menagerie.studies.frame.search_figures import search_figures
 
         points = self.points(records)
         ratios = list(self.ratios(records, points))
@@ -247,10 +247,10 @@ class Config(AmountSearch):
             every, panels = records.where(subset="validation", task="swap"), ("question", "model")
             says = "Validation by steps, a line for each setting."
             yield Lines("convergence", every, "steps", colour="trial", panels=panels, says=says)
-        for question, best in {"front": "max", "target": "min"}.items():
+        for question, directions in DIRECTIONS.items():
             searches = {f"{m}, {question}": self.search(question, m).found(records, self.storage) for m in self.models}
             value = "accuracy on validation" if question == "front" else "number of images"
-            yield from search_figures(searches, value, best, f"{question}-")
+            yield from search_figures(searches, value, directions, f"{question}-")
         yield Heading("All trials", "`missed`: below the target. `pruned`: it diverged. Shares are from 0 to 1.")
         yield trial_table(self.trial_rows(records, points))
 

@@ -236,7 +236,7 @@ class Tune(CaptionOptions, SearchStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield each model's recipe, its progress over trials, and all trials."""
-        from menagerie.studies.frame.charts import search_figures
+        from menagerie.studies.frame.search_figures import search_figures
 
         searched, judge = self.all_searched(records), self.judge or "accuracy on validation"
         yield from (Sentence(f"{its.model}: {self.finding(its, records)}.") for its in searched)

@@ -1,11 +1,10 @@
-"""What all charts share: their look, panels, and the files that they are saved to; and charts of training curves and
-of searches."""
+"""What all charts share: their look, panels, and the files that they are saved to; and charts of training curves."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -15,11 +14,7 @@ from markupsafe import Markup
 
 from menagerie.envs.core.files import whole_file
 from menagerie.models.registry import short_name
-from menagerie.studies.frame.parts import Chart, Part
 from menagerie.studies.runs.training_log import read_training
-
-if TYPE_CHECKING:
-    from optuna.trial import FrozenTrial
 
 # Colours that colour-blind readers can tell apart (Okabe and Ito, 2008); with as many shapes more than 50 lines differ.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a"]
@@ -134,45 +129,3 @@ def curve_rows(table: Mapping[str, np.ndarray]) -> pd.DataFrame:
     shown["validation"] = frame.dropna(subset="validation").assign(validation=lambda rows: 100 * rows["validation"])
     found = [rows[["step", name]].set_axis(["step", "value"], axis=1) for name, rows in shown.items()]
     return pd.concat(found, keys=CURVES.values(), names=["panel"]).reset_index("panel")
-
-
-def search_figures(
-    searches: "Mapping[str, Sequence[FrozenTrial]]", value: str, best: str = "max", names: str = ""
-) -> Iterator[Part]:
-    """Yield a figure of all trials in the order of the searches, with the `best` so far, and, folded, one of each
-    search by its parameters. `value` names their last objective; the figures' names begin with `names`."""
-    rows = [
-        {"search": name, "trial": trial.number, "value": (trial.values or [None])[-1], **trial.params}
-        for name, trials in searches.items()
-        for trial in trials
-    ]
-    frame = pd.DataFrame(rows, columns=None if rows else ["search", "value"]).astype({"value": float})
-    if frame["value"].isna().all():
-        return
-    y = alt.Y("value:Q", title=value, scale=alt.Scale(zero=False))
-    look: dict[str, Any] = {"y": y, "tooltip": ["search:N", "trial:Q", "value:Q"]}
-    trial = alt.X("trial:Q", axis=alt.Axis(tickMinStep=1))
-    points = alt.Chart(frame).mark_point(filled=True).encode(**look, x=trial, color="search:N")
-    window = alt.WindowFieldDef(op=best, field="value", **{"as": "best"})
-    so_far = points.transform_window([window], frame=[None, 0], groupby=["search"], sort=[alt.SortField("trial")])
-    history = (points + so_far.mark_line(interpolate="step-after").encode(y="best:Q")).properties(width=2 * WIDTH)
-    yield Chart(f"{names}history", history, says=f"The {value} of each trial, in the order of the search.")
-    for number, (name, trials) in enumerate(searches.items(), start=1):
-        part = frame[(frame["search"] == name) & frame["value"].notna()]
-        spaces = {key: space for trial in trials for key, space in trial.distributions.items()}
-        slices = [
-            alt.Chart(part).mark_point(filled=True).encode(**look, x=parameter_axis(part[key], spaces[key]))
-            for key in spaces
-            if part[key].nunique() > 1
-        ]
-        if slices:
-            chart = alt.concat(*(its.properties(width=150, height=HEIGHT) for its in slices), columns=4)
-            yield Chart(f"{names}slice-{number}", chart, folded=f"Each trial of {name} by its value of each parameter.")
-
-
-def parameter_axis(values: pd.Series, space: Any) -> alt.X:
-    """Make the axis of a parameter of searches, logarithmic where its distribution is."""
-    numbers = pd.api.types.is_numeric_dtype(values)
-    scale = alt.Scale(type="log" if getattr(space, "log", False) else "linear", zero=False)
-    field = f"{values.name}".replace(".", r"\.")
-    return alt.X(f"{field}:{'Q' if numbers else 'N'}", title=values.name, scale=scale if numbers else alt.Undefined)

@@ -29,7 +29,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.attention import store_of
+from menagerie.studies.attention import store_of_run
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
@@ -149,7 +149,7 @@ def make_config(folder: Path) -> Path:
 
 def read_claim(path: Path) -> Any:
     claim(path.parent, Config(), frozenset())
-    return store_of(path.parent)
+    return store_of_run(path.parent)
 
 
 def record(name: str, content: dict[str, Any]) -> Callable[[Path], Path]:
