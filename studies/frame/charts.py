@@ -84,8 +84,7 @@ CURVES = {"loss": "loss", "validation": PERCENT, "learning_rate": "learning rate
 
 
 class RunCurve(NamedTuple):
-    """One cell: its label in the figure, and its folder. Cells with the same label differ only by seed and look the
-    same."""
+    """One cell: its label in the figure, which its other seeds share, and its folder."""
 
     model: str
     label: str
@@ -93,8 +92,8 @@ class RunCurve(NamedTuple):
 
 
 def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> alt.TopLevelMixin | None:
-    """Draw the curves of all cells that have a training log, with a column of panels per model; None if no cell has
-    one. `chance`, in percent, is that of validation."""
+    """Draw the curves of all cells with a training log, by model; None without any. `chance` of validation is in
+    percent."""
     parts = [
         curve_rows(table).assign(model=short_name(curve.model), label=curve.label, run=str(k))
         for k, curve in enumerate(curves)

@@ -1,9 +1,8 @@
 """What runs say of claims and of factors: verdicts by the intervals of differences, and effects in two-level designs.
 
 For up to four factors, all combinations are run. For five or more it is half of them, those in which the product of all
-signs is 1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): of resolution V with five factors and VI
-with six. So no main effect shares its contrast with another one or with a pair, and no pair with another pair. With k
-factors, an effect of j of them can't be separated from the interaction of the k - j others.
+signs is 1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): an effect of j of k factors can't be
+separated from the interaction of the k - j others.
 """
 
 from collections import Counter
@@ -45,7 +44,6 @@ class Verdict(NamedTuple):
     outcome: str
     """One of "confirmed", "contradicted", "undecided", "not tested"."""
     difference: str
-    """The difference with its interval."""
 
 
 def make_verdict(claim: str, row: str, tests: str, delta: "Estimate | None", sign: int) -> Verdict:
@@ -93,12 +91,10 @@ def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
 
 def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), most: int = 2) -> Found:
     """Estimate every effect of up to `most` factors on the records of one test, for each combination of the labels
-    `by`. Only seeds for which all runs are finished count.
+    `by`, over the seeds for which all runs are finished.
 
-    An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others. For
-    a pair of factors this is half the difference between one factor's effect at the other's second level and at its
-    first. Intervals are those of paired differences of records. Raises `UserError` if runs were tested by different
-    records.
+    An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others.
+    Intervals are those of paired differences. Raises `UserError` if runs were tested by different records.
     """
     from menagerie.studies.frame.estimate import KEY, estimate
 
@@ -133,8 +129,8 @@ def clear_effects(found: Mapping[Effect, "Estimate"], words: Callable[[Effect], 
 def effect_parts(
     name: str, found: Found, by: Sequence[str], words: Callable[[Effect], str], says: str = ""
 ) -> Iterator[Part]:
-    """Yield a figure of all effects, with a panel for each combination of the labels `by`, and the same as a table.
-    Effects whose sign isn't certain (`sign_of_effect`) are grey."""
+    """Yield a figure of all effects by the labels `by`, and the same as a table. Those without a certain sign are
+    grey."""
     if not found:
         return
     import altair as alt

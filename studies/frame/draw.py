@@ -1,5 +1,4 @@
-"""Draws the parts of a page: for each kind, a function that writes the part's files and returns its content for the
-page's template."""
+"""Draws the parts of a page: each kind's function writes its files and returns its content for the template."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +26,7 @@ OF_PART = re.compile(r"[\w.-]+\.(csv|tex)|figures/[\w.-]+\.(png|svg|csv)")
 
 
 def drop_former(shown: Iterable[parts.Part], out: Path) -> None:
-    """Delete the files of parts of the folder's earlier page that aren't among those `shown`: tables of the earlier
-    page would seem to be this one's."""
+    """Delete files of the folder's earlier page that would seem to be of this one: those of parts not `shown`."""
     names = {name for part in shown if isinstance(part, parts.FilePart) for name in part.files}
     listed = out / LISTED
     former = set(listed.read_text(errors="replace").splitlines()) if listed.exists() else set()
@@ -39,8 +37,7 @@ def drop_former(shown: Iterable[parts.Part], out: Path) -> None:
 
 @singledispatch
 def write_page_part(part: parts.Part, out: Path) -> dict[str, Any]:
-    """Write the files of a part into a study's folder; returns the part's kind and content for the template of
-    pages."""
+    """Write the files of a part into a study's folder; returns its kind and content for the template."""
     raise TypeError(f"nothing draws a {type(part).__name__}")
 
 
@@ -179,8 +176,7 @@ def chart_content(part: parts.FilePart, out: Path, chart: Any, numbers: Any = No
 
 
 def named_content(part: parts.FilePart, kind: str) -> dict[str, Any]:
-    """Return the content that all parts with files have: kind, name, sentence, and the line behind which the part is
-    hidden."""
+    """Return the content that all parts with files have."""
     return {"kind": kind, "name": part.name, "says": mark_up(part.says), "folded": mark_up(part.folded)}
 
 

@@ -1,7 +1,6 @@
 """A grid: a training run per model, place (fraction of pairs, of hard negatives, ...) and seed, and its page.
 
-A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recipe`), with presets: see
-`studies/binding_grid.py`. `--recipe` replaces that by a recipe of the user's, of any kind, and `--split` by a file.
+A grid is a subclass of `Grid` with the recipe of its splits (`plain_recipe`) and presets: `studies/binding_grid.py`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -105,8 +104,7 @@ class Grid(SplitStudy):
                 yield Sentence(f"On {on}, with {where}, swaps are right in: {', '.join(said)}. Chance is 50 %.")
 
     def figure(self, swaps: Records) -> Part:
-        """Choose a figure: a heat map if two axes have three values or more, lines if one has, else bars; with
-        `--split` always bars."""
+        """Choose a figure: a heat map if two axes have three values or more, lines if one has, else bars."""
         values = {axis: len(set(map(as_column, (place[axis] for place in self.places)))) for axis in self.places[0]}
         varied = sorted((axis for axis in values if values[axis] > 1), key=lambda axis: axis not in FRACTIONS)
         long = [axis for axis in varied if values[axis] > FEW]

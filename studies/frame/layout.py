@@ -31,8 +31,8 @@ class NumberPlace(NamedTuple):
 
 
 def number_places(records: Records) -> list[NumberPlace]:
-    """List the places of all arms, in the order of the plan. An unfinished run has places for validation and the tests
-    of its cell; before any run is finished, each run has one place without a test."""
+    """List the places of all arms, in the order of the plan; of unfinished ones those of their planned tests, or a
+    single one before any run is finished."""
     tests, groups = tests_in_order(records), records.groups
     done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
@@ -90,8 +90,7 @@ class PartNumbers:
 
     @cached_property
     def liked(self) -> set[Key]:
-        """The keys of accuracies on swaps at which models prefer the same caption whatever the image. Empty for
-        differences, and if the part has other tasks too."""
+        """The keys at which models prefer the same caption whatever the image; none for differences and other tasks."""
         scores = self.part.records.scores
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
@@ -108,16 +107,12 @@ class PartNumbers:
         return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
     def keys(self, names: Sequence[str]) -> list[Key]:
-        """List the combinations of some labels, except those with which others are compared: tests in the order of
-        tables, all else in the order of the plan."""
+        """List the combinations of some labels in order, except those with which others are compared."""
         having = [place for place in self.places if place.labels.keys() >= {*names}]
         if {*names} & {*TESTS}:
             having.sort(key=lambda place: place.test)
-        found, compared = (
-            dict.fromkeys(label_values(place.labels, names) for place in having),
-            {*names} & {*self.against},
-        )
-        return [key for key in found if not compared or self.base_of(names, key) != key]
+        found, compared = (label_values(place.labels, names) for place in having), {*names} & {*self.against}
+        return [key for key in dict.fromkeys(found) if not compared or self.base_of(names, key) != key]
 
     @property
     def panels(self) -> list[Key]:
@@ -127,8 +122,7 @@ class PartNumbers:
         return [key for key in every if key in filled] or every
 
     def rows(self, names: Sequence[str]) -> list[Key]:
-        """List the keys of rows. With three models or more, the best comes first among rows with the same other
-        labels."""
+        """List the keys of rows. With three models or more, the best comes first among rows that are alike else."""
         rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
         models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
         if len(models) <= FEW:

@@ -1,8 +1,6 @@
-"""Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result; the job that
-takes them, and how it is sent to other processes.
+"""Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result.
 
-A measure's class may be in a user's study file. Other processes import that file as a module; then `main` starts
-nothing.
+A measure's class may be in a user's study file, which other processes import as a module; then `main` starts nothing.
 """
 
 import importlib
@@ -73,8 +71,7 @@ class Measure(ABC):
 
 
 def class_file(kind: type) -> Path:
-    """Return the file of a class, even if that file was started as a script. Raises if other processes can't find the
-    class."""
+    """Return the file of a class, also of a started script. Raises if other processes can't find the class."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if not file or not Path(file).is_file() or "<" in kind.__qualname__:  # <locals>
         raise UserError(
@@ -85,8 +82,8 @@ def class_file(kind: type) -> Path:
 
 
 def write_measured(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write what was measured of the cell in `folder` after `step` (None: after training); returns the file. Raises for
-    a value that JSON hasn't, and for a column named "step"."""
+    """Write what was measured of the cell in `folder` after `step`; returns the file. Raises for a value that JSON
+    hasn't, and for a column named "step"."""
     lines, kind = [first_line(folder, measure, step)], f"the measure {type(measure).__name__}"
     for row in rows:
         values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
@@ -103,17 +100,13 @@ def write_measured(folder: Path, measure: Measure, step: int | None, rows: Itera
 
 
 def first_line(folder: Path, measure: Measure, step: int | None) -> Row:
-    """Return the first line of a file: the cell, the step and the measure. So an emptied file differs from one without
-    rows."""
+    """Return the first line of a file, by which an emptied file differs from one without rows."""
     return {"cell": folder.name, "step": step, **measure.settings}
 
 
 def read_measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
-    """Read the rows that were measured of the cell in a folder; None if it wasn't measured yet.
-
-    `at` lists the steps of the kept states that were measured, None for the end of training; rows of states begin with
-    their "step". Raises `UserError` for a file that is damaged, or is of another cell.
-    """
+    """Read the rows of a cell's folder at the steps `at`; None if it wasn't measured yet. Rows of kept states begin
+    with their "step". Raises `UserError` for a file that is damaged, or is of another cell."""
     found: list[Row] | None = None
     for step in at:
         if (file := folder / FOLDER / measure.file(step)).exists():
@@ -172,8 +165,7 @@ class Measuring(AnyJob):
 
     @property
     def parts(self) -> list[tuple[Measure, int | None]]:
-        """The measures to take, each with its step, state by state; None for the end of training. Steps that the run
-        doesn't reach are left out."""
+        """The measures to take, each with its step, state by state, without steps that the run doesn't reach."""
         states = [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
         return [(each, step) for step in states for each in self.measures]
 

@@ -1,8 +1,7 @@
 """The parts of a study's page: sentences, tables and figures. They only describe what is drawn.
 
-A part gets the records that it shows, already narrowed, and the names of the labels that make its rows, columns, axes
-and so on. It doesn't know the study. A study that needs more makes its own `Chart`, `OwnFigure` or `Rows`. Texts
-outside tables may have `code` in backticks."""
+A part gets the records that it shows, already narrowed, and the names of the labels that make its rows, columns and
+axes. A study that needs more makes its own `Chart`, `OwnFigure` or `Rows`. Texts outside tables may have `code`."""
 
 import re
 from abc import ABC, abstractmethod
@@ -61,7 +60,6 @@ class FilePart(Part):
     forms: ClassVar[tuple[str, ...]] = tuple(f"figures/{{}}.{kind}" for kind in ("png", "svg", "csv"))
     """Their names in the study's folder, with a place for the part's name."""
     name: str
-    """The name of the part's files."""
     says: str = field(default="", kw_only=True)
     """The sentence above the part that says what it shows."""
     folded: str = field(default="", kw_only=True)
@@ -113,7 +111,6 @@ class RecordsPart(FilePart):
     """Texts that replace values of labels, by label: {"pairs": {0.2: "20 % (2 of 11)"}}."""
 
     def word(self, name: str, value: Any) -> str:
-        """Return a label's value in words."""
         return self.words.get(name, {}).get(value) or label_text(name, value)
 
     def title(self, names: Sequence[str], key: Sequence[Any]) -> str:
@@ -124,8 +121,7 @@ class RecordsPart(FilePart):
 
 @dataclass(frozen=True)
 class Table(RecordsPart):
-    """A table of accuracies: a row for each combination of the labels `rows`, a column for each of `columns`. With
-    three models or more the best comes first.
+    """A table of accuracies by the labels `rows` and `columns`; the best of three models or more comes first.
 
     A row label with a single value (except the first) and a column without records are named above the table instead.
     Accuracies on swaps are flagged if the models prefer the same caption whatever the image.
@@ -135,8 +131,7 @@ class Table(RecordsPart):
     rows: Sequence[str]
     columns: Sequence[str] = ("subset",)
     against: Mapping[str, Any] | None = None
-    """If given, such as {"model": "clip"}, numbers are differences from the row that has these labels and is the same
-    otherwise, on the same records."""
+    """If given, such as {"model": "clip"}, numbers are differences from the row with these labels, on its records."""
     intervals: bool = field(default=False, kw_only=True)
     """Whether numbers have intervals in place of deviations over seeds."""
     beside: Mapping[str, Mapping[tuple[Any, ...], str]] = field(default_factory=dict, kw_only=True)
@@ -179,8 +174,7 @@ class Lines(PlacedPart):
 
 @dataclass(frozen=True)
 class Bars(FigurePart):
-    """A bar for each combination of the labels `rows`, with its number and the deviation of seeds. With three models or
-    more the best is at the top."""
+    """A bar for each combination of the labels `rows`, with its deviation over seeds; ordered as in `Table`."""
 
     rows: Sequence[str] = ("model",)
     colour: str = field(default="", kw_only=True)
@@ -195,8 +189,8 @@ class Bars(FigurePart):
 
 @dataclass(frozen=True)
 class HeatMap(FigurePart):
-    """Accuracy by `x`, which goes to the right, and `y`, which goes upwards. Squares show the numbers and the deviation
-    of seeds. The last of `panels` goes to the right, the others downwards: the layout of OC-CLIP's figure 2."""
+    """Accuracy by `x`, to the right, and `y`, upwards, with the deviation of seeds. The last of `panels` goes to the
+    right, the others downwards: the layout of OC-CLIP's figure 2."""
 
     x: str
     y: str
@@ -205,9 +199,8 @@ class HeatMap(FigurePart):
 
 @dataclass(frozen=True)
 class Front(PlacedPart):
-    """Accuracy by `x`, a measured column, the cost. Every setting, a combination of the labels `points`, is a ring. A
-    line joins the settings that no other setting beats at the same cost or less; points show how these do on the
-    records `judged`."""
+    """Accuracy by `x`, a measured cost. Every setting, a combination of the labels `points`, is a ring. A line joins
+    those that no other beats at the same cost or less; points show how these do on the records `judged`."""
 
     points: Sequence[str]
     log: bool = field(default=True, kw_only=True)
@@ -219,9 +212,7 @@ class Front(PlacedPart):
 @dataclass(frozen=True)
 class Cases(RecordsPart):
     """Where a model errs: accuracy by properties of images, and the records with the widest margins, wrong and right.
-
-    Uses only arms whose split file is known. `rows` are the labels of the rows of errors.csv.
-    """
+    Uses only arms whose split file is known. `rows` are labels of errors.csv."""
 
     forms: ClassVar[tuple[str, ...]] = ("errors.csv",)
     rows: Sequence[str] = ("model",)
@@ -244,8 +235,7 @@ FIGURES = FigurePart | OwnFigure | Chart
 
 
 def check_page_parts(parts: Iterable[Part]) -> list[Part]:
-    """Return the parts of a page as a list. Raises if a part's name can't be a file name, or if two parts would write
-    the same files. A figure and a table may share a name."""
+    """Return the parts of a page; raises if a name can't be a file name, or if two would write the same files."""
     found, taken = list(parts), {"results.csv"}
     for part in found:
         if isinstance(part, FilePart):

@@ -1,5 +1,4 @@
-"""The results of a study's finished runs, as tidy tables and estimates. Loads pandas when a table is first
-requested."""
+"""The results of a study's finished runs, as tidy tables and estimates. Loads pandas with the first table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,8 +43,7 @@ class Records(KnownResults):
     four_way_part: str = ""
     """The part of four-way items, text, image or group, that the records of `four_way_items` are valued by."""
     snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
-    """The results that `results` has read; None for those that don't exist yet. Narrowed records share it, so that a
-    page shows one moment even if runs end while it is made."""
+    """What `results` has read; narrowed records share it, so that a page shows one moment."""
     missing: list[str] = field(default_factory=list, compare=False, repr=False)
     """The arms whose results were requested but don't exist yet. A plan that requests some may grow."""
 
@@ -98,8 +96,7 @@ class Records(KnownResults):
         return [(arm, result) for arm, result in read if result]
 
     def labels(self, name: str) -> list[Any]:
-        """List the values of a label in the order of the plan, those of unfinished arms too. For subset and task only
-        finished arms count."""
+        """List the values of a label in the order of the plan; subsets and tasks of finished arms only."""
         values = self.scores.get(name, ()) if name in TESTS else (a.place[name] for a in self.arms if name in a.place)
         return list(dict.fromkeys(values))
 
@@ -110,10 +107,8 @@ class Records(KnownResults):
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
         """Narrow the records to these values of labels, of `subset` and of `task`. A tuple allows several values, or is
-        one value of a label whose values are tuples.
-
-        `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises for a label that no arm has.
-        """
+        one value of a label whose values are tuples. `test` takes a tuple of (subset, task) pairs. `keep` chooses among
+        arms. Raises for a label that no arm has."""
         chosen, labels = list(self.chosen), {}
         for name, value in wanted.items():
             several = tuple(value) if isinstance(value, tuple | list | set) else (value,)
@@ -126,9 +121,8 @@ class Records(KnownResults):
         return replace(self, arms=tuple(arms), chosen=tuple(chosen))
 
     def regroup(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
-        """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene, by the
-        scene's key. Left out are other scenes, and results without records, such as four-way scores. Narrow to subsets
-        before calling this."""
+        """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene's key;
+        other scenes are left out. Narrow to subsets before calling this."""
         return replace(self, groups=tuple(groups), group=group)
 
     def four_way_items(self, part: str) -> "Records":
@@ -149,7 +143,9 @@ class Records(KnownResults):
         import pandas as pd
 
         if self.group:
-            return self._scores_of_points()
+            if not (labels := [name for name in self.points if name not in RECORD]):
+                return self.points  # nothing yet
+            return self.points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count").reset_index()
         rows = [
             {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result.get("images_seen", 0)}
             for arm, result in self.results
@@ -157,12 +153,6 @@ class Records(KnownResults):
             for task, numbers in tasks.items()
         ]
         return self._narrow(pd.DataFrame(rows))
-
-    def _scores_of_points(self) -> "pd.DataFrame":
-        """Compute the table of `scores` from the records."""
-        labels = [name for name in self.points if name not in RECORD]
-        found = self.points.groupby(labels, sort=False)["value"] if labels else None
-        return self.points if found is None else found.agg(accuracy="mean", n="count").reset_index()
 
     @cached_property
     def points(self) -> "pd.DataFrame":
@@ -243,8 +233,7 @@ class StoredCell(NamedTuple):
 def read(folder: Path | str) -> Records:
     """Read the records of the finished runs in a study's folder, for notebooks and scripts.
 
-    Raises `UserError` for a folder that isn't a study's, has no finished run, or has no records but tables of numbers,
-    as those of `transfer.py` and of probed models."""
+    Raises `UserError` for a folder that isn't a study's, has no finished run, or has tables of numbers only."""
     out = Path(folder)
     tables = [str(out / name) for name in ("results.csv", "bits.csv") if (out / name).exists()]
     results = [] if tables and not (out / CELLS).exists() else read_results(out)
@@ -314,7 +303,7 @@ def write_cells_and_results(records: Records) -> None:
 
 def compare_runs(first: Path, second: Path) -> Path:
     """Print how the run `second` (B) differs from `first` (A) on the records that both have; writes comparison.csv
-    into B. A user's model is named by its file without the folder, which may differ."""
+    into B."""
     import pandas as pd
 
     from menagerie.studies.analysis.tables import print_table, to_csv

@@ -1,5 +1,4 @@
-"""The loop of all studies: plan, render, train unfinished runs, publish, and again. Also `train`, one run from
-Python."""
+"""The loop of all studies: plan, render, train unfinished runs, publish, and again; and `train`, one run in Python."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -50,8 +49,7 @@ class Running:
     """Whether the last plan depends on arms that haven't ended, so that more may follow."""
 
     def arms(self) -> tuple[Arm, ...]:
-        """Return the arms of the plan for the results so far, with the split files that are made already. Plan again
-        only when one of the arms has ended, because it may take long."""
+        """Return the arms of the plan for the results so far, with their split files; plan again when one has ended."""
         ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
         if self.planned is None or ended - self.ended:
             known = Records((), self.out)

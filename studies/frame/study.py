@@ -1,9 +1,8 @@
 """A study: its options, a plan of training runs, and a page (docs/extending.md has one). Imports neither torch nor
 pandas, and opens no file.
 
-`plan` is a pure function. The frame calls it again after each finished run; it returns all runs that follow from what
-is known, finished ones too, in the order of `results.csv`. So a study can be stopped, resumed and extended without a
-state of its own.
+`plan` is a pure function, which is called again after each finished run. So a study can be stopped, resumed and
+extended without a state of its own.
 """
 
 from abc import ABC, abstractmethod
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnyStudy(AnyOptions, ABC):
-    """A study: its options, and the two methods that each study defines: `plan`, what to run, and `page`, the parts of
-    its report."""
+    """A study: its options, and the two methods that each study defines, `plan` and `page`."""
 
     called: ClassVar[str] = "runs"
     """What the study's arms are called, in words."""
@@ -84,8 +82,7 @@ class AnyStudy(AnyOptions, ABC):
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Prepare in the folder `out` what the plan needs; returns the study with it, which `as_recorded` leaves
-        out."""
+        """Prepare in the folder `out` what the plan needs; returns the study with it."""
         return self
 
     def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
@@ -109,8 +106,7 @@ class AnyStudy(AnyOptions, ABC):
         """Print the main results when the study has ended."""
 
     def as_recorded(self) -> "AnyStudy":
-        """Return the study as its folder and its page record it: without passwords and without the work of
-        `prepare`."""
+        """Return the study as its folder and page record it, without passwords and the work of `prepare`."""
         return self
 
     def notes(self) -> dict[str, str]:
@@ -127,8 +123,7 @@ class Study(StudyOptions, AnyStudy):
 
 @dataclass(frozen=True)
 class SplitStudy(SplitOptions, Study):
-    """A study whose arms are runs on splits of one kind in one world. All are trained alike, except for what the study
-    varies."""
+    """A study whose arms are runs on splits of one kind in one world, trained alike but for what it varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
         """Return the run of a model at a place, whose names are fields of the split, of the training recipe, of the
@@ -148,8 +143,7 @@ class SplitStudy(SplitOptions, Study):
         return Arm(self.make_arm(model, data, data.seed + seed, rest), data.axes | place, self.files[data])
 
     def divide_place(self, model: str, place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split the values of a place into fields of the split's recipe and all others. Raises `UserError` for a name
-        that is no field of anything, or a field of several."""
+        """Split a place into fields of the split's recipe and others; raises for a field of nothing, or of several."""
         split = {item.name for item in fields(self.recipe_given)}
         kinds = (Recipe, spec_of(model).config, GraphSource)
         owners = [split, TOWERS, *({item.name for item in fields(kind)} for kind in kinds)]
@@ -178,8 +172,7 @@ class SplitStudy(SplitOptions, Study):
         return replace(cell, **given)
 
     def with_recipe(self, recipe: SplitRecipe) -> "SplitStudy":
-        """Return the study with a user's recipe in place of its own, and with the recipe's values for options of the
-        same names; a field that the study varies gets one value."""
+        """Return the study with a user's recipe, also in options of the same names; what it varies gets one value."""
         names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
         values = {name: getattr(recipe, name) for name in names - self.searched}
         values |= {name: (values[name],) for name in values.keys() & self.growing()}
@@ -217,9 +210,9 @@ def store_identity(store: Path, world: str, resolution: int) -> str:
 
 
 def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
-    """Yield an arm for each seed, place (one value of each axis; with `--split` each file) and model. Models whose loss
-    can't use the recipe's false captions are left out. Raises for an axis that isn't several values. Let each axis
-    begin with its hardest value, for a study that is stopped early."""
+    """Yield an arm for each seed, place (one value of each axis; with `--split` each file) and model whose loss can use
+    the recipe's false captions. Raises for an axis that isn't several values. Begin each with its hardest value, for a
+    study that is stopped early."""
     for name, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"{name} of a grid takes several values, got {values!r}; for one write ({values!r},)")
