@@ -79,9 +79,8 @@ def factor_labels(split: Path) -> pd.DataFrame:
 
 def read_predictions(folder: Path, counterfactuals: bool = False) -> pd.DataFrame:
     """Read a cell's records: both texts, the two scores, `margin`, the true caption's score minus the false one's, and
-    `value`, 1 if that is above 0 and one half for a tie: scores that are equal as written in the file. With
-    `counterfactuals` also the scores of both texts for the counterfactual image, NaN for records without a
-    counterfactual."""
+    `value`, 1 if that is above 0 and one half for a tie. With `counterfactuals` also the scores of both texts for the
+    counterfactual image, NaN where there is none."""
     types = dict.fromkeys(TEXTS, str) | dict.fromkeys((*SCORES, *(COUNTERFACTUAL if counterfactuals else ())), float)
     try:
         text = io.StringIO(read_text(checked_file(folder, FILE)), newline="")
@@ -108,11 +107,8 @@ def cluster_sums(source: TestedCell) -> pd.DataFrame:
 
 @cache
 def breakdown_rows(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
-    """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
-
-    Accuracies are shares. `low` and `high` are the 95 % interval (`accuracy_intervals`), NaN for too few `clusters`,
-    the different animal pairs, and for two seeds.
-    """
+    """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value. `low` and
+    `high` are those of `accuracy_intervals`; `clusters` are different animal pairs."""
     found = pd.concat([cluster_sums(source) for source in sources], ignore_index=True)
     if not len(found):
         return pd.DataFrame(columns=list(COLUMNS))
@@ -122,8 +118,7 @@ def breakdown_rows(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
 
 
 def factor_accuracies(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy, interval, and numbers of clusters and records for each factor and value of a test, in the order
-    of tables, from its `cluster_sums`."""
+    """Return a row for each factor and value of a test, in the order of tables, from its `cluster_sums`."""
     sums = sums.astype({name: str for name in ("factor", "value", "animals")})
     table = sums.pivot_table(["points", "n"], "animals", ["factor", "value"], "sum", fill_value=0)
     points, n = table["points"].to_numpy(float), table["n"].to_numpy(float)
@@ -164,14 +159,11 @@ class SurestRecords(NamedTuple):
 
 @cache  # a finished cell doesn't change
 def surest_records(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> SurestRecords:
-    """Return a cell's records with the widest margins in these tests, from as many different animal pairs as
-    possible."""
+    """Return a cell's records with the widest margins in these tests, of as many animal pairs as possible."""
     frame = read_predictions(source.folder)
     frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
-    chosen = [
-        pick_varied(frame[sign * frame["margin"] > 0].sort_values("margin", ascending=sign < 0, kind="stable"))
-        for sign in (-1, 1)
-    ]
+    ranked = (frame[s * frame["margin"] > 0].sort_values("margin", ascending=s < 0, kind="stable") for s in (-1, 1))
+    chosen = list(map(pick_varied, ranked))
     uris = scene_uris(source, pd.concat(chosen)["scene"].tolist())
     return SurestRecords(*(part.assign(uri=part["scene"].map(uris)) for part in chosen))
 
@@ -197,8 +189,7 @@ def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def hidden_bins(split: Path) -> dict[str, str]:
-    """Return the bin of each test scene of several objects, by the scene's key: that of the more hidden one of the two
-    objects whose textures are exchanged."""
+    """Return the bin of each test scene of several objects, by key: of the more hidden one of the exchanged objects."""
     from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 

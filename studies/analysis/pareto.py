@@ -27,8 +27,7 @@ class Bound(NamedTuple):
 
 
 def pareto_front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
-    """Return the indices of the settings on the Pareto front, the cheapest first: no other setting has as few images
-    (or as low a cost) and as high accuracy."""
+    """Return the indices of the settings on the Pareto front, the cheapest first."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
     best, kept = -math.inf, []
     for k in order:
@@ -97,8 +96,7 @@ def compare_bounds(one: str, needs: Bound, other: str, rival: Bound) -> str:
 
 
 class ImageRatio(NamedTuple):
-    """The ratio of the first model's images to the other's; infinite if the first never reaches the target, 0 if the
-    other never does, NaN if neither does."""
+    """The ratio of two models' images; infinite if the first never reaches the target, 0 if the other, NaN if both."""
 
     value: float
     low: float
@@ -130,10 +128,8 @@ def bound_text(ratio: float) -> str:
 def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
     """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
 
-    The interval is over draws of the means of all settings of both models (`resampled_means`). Each draw searches again
-    among the settings that were tried, so the interval doesn't cover settings in between. Its bounds are NaN if
-    `has_interval` is False. Draws without a ratio are left out; above 5 % of them the interval goes from 0 to
-    infinity."""
+    The interval is over draws of the means of all settings of both models (`resampled_means`), among settings that were
+    tried; NaN if `has_interval` is False. Draws without a ratio are left out; above 5 % of them it is unbounded."""
     sums, counts, *of = clusters_of([first, other])
     draws = np.concatenate([(sums.sum(0) / counts.sum(0))[None], resampled_means(sums, counts, *of)])
     value, *by_draw = ratios(first, other, draws >= target).tolist()
@@ -147,8 +143,7 @@ def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
 
 
 def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:
-    """Return the ratio in each draw; `reached` says which settings reach the target in it, those of `first` before
-    those of `other`."""
+    """Return the ratio in each draw; `reached` says which settings of `first` and then `other` reach the target."""
     count = len(first.images)
     fewest = [
         np.where(mask, np.array(images, np.float64), math.inf).min(1)

@@ -16,8 +16,7 @@ DOTS_PER_INCH = 110
 
 
 def svg(figure: Figure) -> bytes:
-    """Return the figure as an SVG file, always with the same bytes: matplotlib makes ids from the salt, and writes no
-    date. Text is drawn as paths and needs no font."""
+    """Return the figure as an SVG file, always with the same bytes."""
     with rc_context({"svg.hashsalt": "menagerie"}):
         return figure_bytes(figure, format="svg", metadata={"Date": None})
 
@@ -51,8 +50,7 @@ def write_figure(path: Path, figure: Figure) -> str:
 
 
 def image_uri(image: UInt8[np.ndarray, "h w 3"], most: int = 0, kind: str = "png") -> str:
-    """Return an image as a data URI; if its longer side has more than `most` pixels, it is scaled down to that (0:
-    never). Photographs take a tenth as the `kind` "jpeg"."""
+    """Return an image as a data URI, its longer side scaled down to `most` pixels (0: never)."""
     from PIL import Image
 
     shown, buffer = Image.fromarray(image), io.BytesIO()
