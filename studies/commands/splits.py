@@ -4,7 +4,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import tyro
 from rich.console import Console
@@ -16,9 +16,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
-
-if TYPE_CHECKING:
-    from menagerie.generators.audit.findings import Finding
+from menagerie.generators.audit.findings import Finding
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Audit:
                     failed = True
         return failed
 
-    def print_findings(self, path: Path, findings: "list[Finding]") -> bool:
+    def print_findings(self, path: Path, findings: list[Finding]) -> bool:
         """Print the findings on a file, and how many hold and fail; returns whether one fails."""
         table, words = Table("check", "", "detail", title=str(path)), []
         for finding in findings:

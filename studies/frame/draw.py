@@ -65,7 +65,7 @@ def _(part: parts.Table, out: Path) -> dict[str, Any]:
     accuracies = not (part.against or part.intervals or part.beside)
     noted = replace(part, says=f"{part.says} {sheet.notes}".strip())
     content = table_content(noted, sheet.frame, len(sheet.labels) if accuracies else None, sheet.chances)
-    return content | {"flags": meaning_of_flags(sheet.frame), "numbers": sheet.sizes, "caption": plain(part.says)}
+    return content | {"flags": meaning_of_flags(sheet.frame), "caption": plain(part.says)}
 
 
 def table_content(
@@ -73,7 +73,7 @@ def table_content(
 ) -> dict[str, Any]:
     """Return a table's content for the page; columns from `shaded` on get the colours of accuracies."""
     content = named_content(part, "table") | {"html": styled_table(frame, shaded, chances)}
-    return content | {"frame": frame, "caption": plain(part.says), "flags": "", "numbers": ""}
+    return content | {"frame": frame, "caption": plain(part.says), "flags": ""}
 
 
 @write_page_part.register

@@ -15,7 +15,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
 from menagerie.studies.frame.arm import Arm, KnownResults, as_column, label_text
-from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned_models
+from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -73,11 +73,10 @@ class Grid(SplitStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         swaps, place = records.where(task="swap", subset=self.tests), tuple(self.places[0])
-        named = {m: f"{label_text('model', m)} (not tuned)" for m in untuned_models(self)}
-        rows, words = ("model", *place), {"pairs": fractions(records), "model": named}
+        rows = ("model", *place)
         yield from self.answer(swaps)
         yield self.figure(swaps)
-        yield Table("summary", swaps, rows, words=words, says=SUMMARY)
+        yield Table("summary", swaps, rows, words={"pairs": fractions(records)}, says=SUMMARY)
         if len(self.models) > 1:
             says = f"Percentage points above {title_of(self.models[0])} on the same records, with intervals."
             yield Table("differences", swaps, rows, against={"model": self.models[0]}, says=says)

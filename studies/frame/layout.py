@@ -30,22 +30,6 @@ class NumberPlace(NamedTuple):
     """Whether the number's run has ended, with a result or without."""
 
 
-def number_places(records: Records) -> list[NumberPlace]:
-    """List the places of all arms, in the order of the plan; of unfinished ones those of their planned tests, or a
-    single one before any run is finished."""
-    tests, groups = tests_in_order(records), records.groups
-    done = {arm.id: groups or result["subsets"] for arm, result in records.results}
-    over = {arm.id for arm in records.arms if records.over(arm)}
-    if not tests:
-        return [NumberPlace(arm.place, 0, finished=False) for arm in records.arms]
-    return [
-        NumberPlace({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
-        for arm in records.arms
-        for number, (subset, task) in enumerate(tests)
-        if subset in done.get(arm.id, groups or ("validation", *arm.cell.tests))
-    ]
-
-
 def tests_in_order(records: Records) -> list[tuple[str, str]]:
     """List subsets and tasks of finished runs, also those without records, in the order of tables."""
     if not len(records.scores):
@@ -73,7 +57,19 @@ class PartNumbers:
 
     @cached_property
     def places(self) -> list[NumberPlace]:
-        return number_places(self.part.records)
+        """The places of all arms, in the order of the plan; of unfinished ones those of their planned tests, or a
+        single one before any run is finished."""
+        records, groups = self.part.records, self.part.records.groups
+        done = {arm.id: groups or result["subsets"] for arm, result in records.results}
+        over = {arm.id for arm in records.arms if records.over(arm)}
+        if not (tests := tests_in_order(records)):
+            return [NumberPlace(arm.place, 0, finished=False) for arm in records.arms]
+        return [
+            NumberPlace({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
+            for arm in records.arms
+            for number, (subset, task) in enumerate(tests)
+            if subset in done.get(arm.id, groups or ("validation", *arm.cell.tests))
+        ]
 
     @cached_property
     def found(self) -> dict[Key, Estimate]:
@@ -214,20 +210,6 @@ class Sheet:
         tasks = [key[at[0]] if at else alone for key in self.columns]
         found = zip(self.column_titles(self.columns), tasks, strict=True)
         return {title: CHANCES[task] for title, task in found if task in CHANCES}
-
-    @property
-    def sizes(self) -> str:
-        """Records and animal pairs behind the numbers of each test: "seen pairs 72 (6), unseen pairs 64 to 96 (6)"."""
-        names, sizes = [name for name in TESTS if name in self.numbers.names], {}
-        for key, its in self.numbers.found.items():
-            if its.clusters:  # none of four-way items
-                test = label_values(dict(zip(self.numbers.names, key, strict=True)), names)
-                sizes.setdefault(test, []).append((its.n, its.clusters))
-        spans = {test: [span(numbers) for numbers in zip(*its, strict=True)] for test, its in sizes.items()}
-        shown = [test for test in self.numbers.keys(names) if test in spans]
-        return ", ".join(
-            f"{self.part.title(names, test) or 'all'} {spans[test][0]} ({spans[test][1]})" for test in shown
-        )
 
 
 def span(numbers: Iterable[int]) -> str:

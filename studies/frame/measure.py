@@ -21,11 +21,10 @@ from menagerie.envs.core.identity import changed_fields, digest, json_value
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_records, write_records
-from menagerie.studies.runs.cell import AnyJob, Report
+from menagerie.studies.runs.cell import CHECKPOINT, AnyJob, Job, Report
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
-    from menagerie.studies.runs.cell import Job
     from menagerie.studies.runs.data import Material
 
 FOLDER = "measures"  # in a cell's
@@ -109,21 +108,17 @@ def read_measured(folder: Path, measure: Measure, at: Sequence[int | None] = END
     with their "step". Raises `UserError` for a file that is damaged, or is of another cell."""
     found: list[Row] | None = None
     for step in at:
-        if (file := folder / FOLDER / measure.file(step)).exists():
-            before = {} if step is None else {"step": step}
-            found = [*(found or []), *(before | row for row in read_rows(file, first_line(folder, measure, step)))]
+        if not (file := folder / FOLDER / measure.file(step)).exists():
+            continue
+        try:
+            first, *rows = read_records(file) or [{}]
+            if first != json_value(first_line(folder, measure, step)):
+                raise Unreadable("it is of another cell or measure")
+        except Unreadable as error:
+            way_out = "delete it and run again: only this is measured anew"
+            raise UserError(f"{file} is damaged ({error}); {way_out}") from error
+        found = [*(found or []), *(({} if step is None else {"step": step}) | row for row in rows)]
     return found
-
-
-def read_rows(file: Path, first: Row) -> list[Row]:
-    """Read the rows of a file after its first line, which must be `first`."""
-    try:
-        top, *rows = read_records(file) or [{}]
-        if top != json_value(first):
-            raise Unreadable("it is of another cell or measure")
-    except Unreadable as error:
-        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this is measured anew") from error
-    return rows
 
 
 def open_measure(place: str, name: str, values: dict[str, Any]) -> Measure:
@@ -142,7 +137,7 @@ def open_measure(place: str, name: str, values: dict[str, Any]) -> Measure:
 class Measuring(AnyJob):
     """The job of measuring a finished cell: after its last step, at states that were kept, or both."""
 
-    of: "Job"
+    of: Job
     measures: tuple[Measure, ...]
     at: tuple[int | None, ...] = END
 
@@ -183,7 +178,6 @@ class Measuring(AnyJob):
 
         from menagerie.models.checkpoint import load_checkpoint
         from menagerie.models.kept_states import load_kept_state
-        from menagerie.studies.runs.cell import CHECKPOINT
         from menagerie.studies.runs.graphs import give_readers, open_material, read_graphs
         from menagerie.studies.runs.machine import settle_torch
 

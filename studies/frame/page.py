@@ -192,17 +192,12 @@ def sample_images(
 
 def swap_scores(folder: Path) -> dict[tuple[str, ...], str]:
     """Return the scores of each swap, "0.71 > 0.64", by subset, scene, true and false caption."""
-    frame = read_predictions(folder)
-    rows = frame[frame["task"] == "swap"].itertuples()
-    return {(row.subset, row.scene, row.caption, row.negative): compare_scores(row) for row in rows}
-
-
-def compare_scores(row: Any) -> str:
-    """Write the scores of a record's true and false caption, and which is higher."""
-    sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
-    shown = ([f"{score:#.{digits}g}" for score in (row.score_caption, row.score_negative)] for digits in (4, 6, 8))
-    first, second = next((pair for pair in shown if len({*pair}) == 2), [f"{row.score_caption:#.4g}"] * 2)
-    return f"{first} {sign} {second}"
+    frame, found = read_predictions(folder), {}
+    for row in frame[frame["task"] == "swap"].itertuples():
+        sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
+        key = (row.subset, row.scene, row.caption, row.negative)
+        found[key] = f"{row.score_caption:#.4g} {sign} {row.score_negative:#.4g}"
+    return found
 
 
 def reported_options(study: AnyStudy) -> dict[str, str]:
