@@ -58,17 +58,6 @@ def tallies_by_seed(points: "pd.DataFrame") -> list[PairSums]:
     ]
 
 
-def clusters_of(
-    curves: Sequence[Curve],
-) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int], list[str]]:
-    """Return points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the seeds
-    and names of these pairs. All settings must be tested on the same records."""
-    keys = [(seed, pair) for seed, sums in enumerate(curves[0].tests[0]) for pair in sorted(sums)]
-    columns = [[tests[seed][pair] for seed, pair in keys] for curve in curves for tests in curve.tests]
-    table = np.array(columns, np.float64)
-    return table[..., 0].T, table[..., 1].T, [seed for seed, _ in keys], [pair for _, pair in keys]
-
-
 def fewest_images(images: Sequence[int], reached: Sequence[bool]) -> Bound:
     enough = [count for count, did in zip(images, reached, strict=True) if did]
     return Bound(min(enough), False) if enough else Bound(max(images), True)
@@ -126,11 +115,14 @@ def bound_text(ratio: float) -> str:
 
 
 def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
-    """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
+    """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target. All
+    settings must be tested on the same records.
 
     The interval is over draws of the means of all settings of both models (`resampled_means`), among settings that were
     tried; NaN if `has_interval` is False. Draws without a ratio are left out; above 5 % of them it is unbounded."""
-    sums, counts, *of = clusters_of([first, other])
+    keys = [(seed, pair) for seed, sums in enumerate(first.tests[0]) for pair in sorted(sums)]
+    columns = [[tests[seed][pair] for seed, pair in keys] for tests in (*first.tests, *other.tests)]
+    (sums, counts), of = np.array(columns, np.float64).T, ([seed for seed, _ in keys], [pair for _, pair in keys])
     draws = np.concatenate([(sums.sum(0) / counts.sum(0))[None], resampled_means(sums, counts, *of)])
     value, *by_draw = ratios(first, other, draws >= target).tolist()
     known, ends, tail = [its for its in by_draw if not math.isnan(its)], (math.nan, math.nan), (1 - CONFIDENCE) / 2
@@ -144,10 +136,6 @@ def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
 
 def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:
     """Return the ratio in each draw; `reached` says which settings of `first` and then `other` reach the target."""
-    count = len(first.images)
-    fewest = [
-        np.where(mask, np.array(images, np.float64), math.inf).min(1)
-        for images, mask in ((first.images, reached[:, :count]), (other.images, reached[:, count:]))
-    ]
-    both = np.isinf(fewest[0]) & np.isinf(fewest[1])
-    return np.divide(fewest[0], fewest[1], out=np.full(len(reached), math.nan), where=~both)
+    images = np.where(reached, np.array([*first.images, *other.images], np.float64), math.inf)
+    mine, its = (part.min(1) for part in np.split(images, [len(first.images)], axis=1))
+    return np.divide(mine, its, out=np.full(len(reached), math.nan), where=np.isfinite(mine) | np.isfinite(its))

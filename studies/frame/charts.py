@@ -12,7 +12,7 @@ import pandas as pd
 import vl_convert
 from markupsafe import Markup
 
-from menagerie.envs.core.files import whole_file
+from menagerie.envs.core.files import whole_file, write_text
 from menagerie.models.registry import short_name
 from menagerie.studies.runs.training_log import read_training
 
@@ -66,8 +66,7 @@ def write_chart(path: Path, chart: alt.TopLevelMixin) -> Markup:
     specification["config"] = CONFIG
     with whole_file(path) as temporary:
         temporary.write_bytes(vl_convert.vegalite_to_png(specification, scale=SCALE))
-    with whole_file(path.with_suffix(".svg")) as temporary:
-        temporary.write_text(vl_convert.vegalite_to_svg(specification), "utf-8")
+    write_text(path.with_suffix(".svg"), vl_convert.vegalite_to_svg(specification))
     return Markup(json.dumps(specification).replace("<", "\\u003c"))
 
 
@@ -114,10 +113,8 @@ def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> alt.Top
         "row": alt.Row("panel:N", sort=[*CURVES.values()], header=alt.Header(labelAngle=-90)),
         "column": alt.Column("model:N", sort=[*frame["model"].unique()]),
     }
-    chart = alt.layer(lines, dots, chance_rule(y=alt.Y("min(chance):Q", title=None)), data=frame).properties(
-        width=220, height=120
-    )
-    return chart.facet(**sides).resolve_scale(y="independent")
+    chart = alt.layer(lines, dots, chance_rule(y=alt.Y("min(chance):Q", title=None)), data=frame)
+    return chart.properties(width=220, height=120).facet(**sides).resolve_scale(y="independent")
 
 
 def curve_rows(table: Mapping[str, np.ndarray]) -> pd.DataFrame:
