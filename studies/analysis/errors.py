@@ -135,9 +135,9 @@ def by_factor(label: tuple[str, str]) -> tuple[int, str]:
     return FACTORS.index(label[0]), label[1]
 
 
-def error_table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.DataFrame:
+def error_table(frame: pd.DataFrame, tests: Sequence[str]) -> pd.DataFrame:
     """Write a breakdown as texts: a row for each factor and value, and a column for each test."""
-    chosen = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
+    chosen = frame[(frame["task"] == "swap") & frame["subset"].isin(tests)]
     texts = {(row.factor, row.value, row.subset): accuracy_text(row) for row in chosen.itertuples()}
     order = sorted({label[:2] for label in texts}, key=by_factor)
     rows = [[*label, *(texts.get((*label, test), DASH) for test in tests)] for label in order]
@@ -158,10 +158,10 @@ class SurestRecords(NamedTuple):
 
 
 @cache  # a finished cell doesn't change
-def surest_records(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> SurestRecords:
+def surest_records(source: TestedCell, tests: tuple[str, ...]) -> SurestRecords:
     """Return a cell's records with the widest margins in these tests, of as many animal pairs as possible."""
     frame = read_predictions(source.folder)
-    frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
+    frame = frame[(frame["task"] == "swap") & frame["subset"].isin(tests)]
     ranked = (frame[s * frame["margin"] > 0].sort_values("margin", ascending=s < 0, kind="stable") for s in (-1, 1))
     chosen = list(map(pick_varied, ranked))
     uris = scene_uris(source, pd.concat(chosen)["scene"].tolist())

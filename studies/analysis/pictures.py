@@ -28,8 +28,8 @@ def figure_bytes(figure: Figure, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def data_uri(content: bytes, kind: str = "png") -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+def data_uri(content: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
 def write_png(path: Path, figure: Figure) -> str:
@@ -49,12 +49,12 @@ def write_figure(path: Path, figure: Figure) -> str:
     return uri
 
 
-def image_uri(image: UInt8[np.ndarray, "h w 3"], most: int = 0, kind: str = "png") -> str:
+def image_uri(image: UInt8[np.ndarray, "h w 3"], most: int = 0) -> str:
     """Return an image as a data URI, its longer side scaled down to `most` pixels (0: never)."""
     from PIL import Image
 
     shown, buffer = Image.fromarray(image), io.BytesIO()
     if most and max(shown.size) > most:
         shown.thumbnail((most, most), Image.Resampling.LANCZOS)
-    shown.save(buffer, format=kind, quality=80, optimize=True)
-    return data_uri(buffer.getvalue(), kind)
+    shown.save(buffer, format="png", optimize=True)
+    return data_uri(buffer.getvalue())

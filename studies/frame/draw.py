@@ -14,7 +14,6 @@ from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.errors import TestedCell, breakdown_rows, error_table, surest_records
 from menagerie.studies.analysis.pictures import write_figure
 from menagerie.studies.analysis.tables import meaning_of_flags, styled_table, to_csv
-from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame import parts
 from menagerie.studies.frame.charts import RunCurve, training_curves, write_chart
 from menagerie.studies.frame.figures import draw_figure
@@ -55,7 +54,7 @@ def _(part: parts.Facts, out: Path) -> dict[str, Any]:
 def _(part: parts.Rows, out: Path) -> dict[str, Any]:
     frame = pd.DataFrame([list(row) for row in part.rows], columns=list(part.header))
     to_csv(out / f"{part.name}.csv", frame)
-    return table_content(part, frame, 1 if part.shaded else None, CHANCES)
+    return table_content(part, frame)
 
 
 @write_page_part.register
@@ -68,12 +67,10 @@ def _(part: parts.Table, out: Path) -> dict[str, Any]:
     return content | {"flags": meaning_of_flags(sheet.frame), "caption": plain(part.says)}
 
 
-def table_content(
-    part: parts.FilePart, frame: pd.DataFrame, shaded: int | None, chances: Mapping[str, float]
-) -> dict[str, Any]:
-    """Return a table's content for the page; columns from `shaded` on get the colours of accuracies."""
-    content = named_content(part, "table") | {"html": styled_table(frame, shaded, chances)}
-    return content | {"frame": frame, "caption": plain(part.says), "flags": ""}
+def table_content(part: parts.FilePart, frame: pd.DataFrame, *shaded: Any) -> dict[str, Any]:
+    """Return a table's content for the page; `shaded` are further arguments of `styled_table`."""
+    content = {"html": styled_table(frame, *shaded), "frame": frame, "caption": plain(part.says)}
+    return named_content(part, "table") | content | {"flags": ""}
 
 
 @write_page_part.register

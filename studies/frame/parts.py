@@ -77,8 +77,6 @@ class Rows(FilePart):
     forms: ClassVar[tuple[str, ...]] = ("{}.csv",)
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    shaded: bool = field(default=False, kw_only=True)
-    """Whether all columns but the first are accuracies, which get colours."""
 
 
 @dataclass(frozen=True)
