@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -136,18 +136,15 @@ def by_factor(label: tuple[str, str]) -> tuple[int, str]:
 
 
 def error_table(frame: pd.DataFrame, tests: Sequence[str]) -> pd.DataFrame:
-    """Write a breakdown as texts: a row for each factor and value, and a column for each test."""
+    """Write a breakdown of swaps as texts, such as "71.2 [65.0, 77.1] n 48", by factor and value, and test."""
     chosen = frame[(frame["task"] == "swap") & frame["subset"].isin(tests)]
-    texts = {(row.factor, row.value, row.subset): accuracy_text(row) for row in chosen.itertuples()}
+    texts = {}
+    for row in chosen.itertuples():
+        bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
+        texts[row.factor, row.value, row.subset] = f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
     order = sorted({label[:2] for label in texts}, key=by_factor)
     rows = [[*label, *(texts.get((*label, test), DASH) for test in tests)] for label in order]
     return pd.DataFrame(rows, columns=["shown", "value", *tests])
-
-
-def accuracy_text(row: Any) -> str:
-    """Write accuracy in percent, its interval and the number of records: "71.2 [65.0, 77.1] n 48"."""
-    bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
-    return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
 
 
 class SurestRecords(NamedTuple):

@@ -100,8 +100,9 @@ def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), 
 
     runs, points, found = len(design(len(levels))), records.points, {}
     for key, part in points.groupby(list(by), sort=False) if len(points) else ():
-        seeds = finished_seeds(records, dict(zip(by, key, strict=True)), runs)
-        part = part[part["seed"].isin(seeds)]
+        labels = {name: value for name, value in zip(by, key, strict=True) if name not in TESTS}
+        seeds = Counter(arm.cell.seed for arm, _ in records.results if labels.items() <= arm.place.items())
+        part = part[part["seed"].isin([seed for seed, finished in seeds.items() if finished == runs])]
         signs = {name: part[name].eq(as_column(both[1])) * 2 - 1 for name, both in levels.items()}
         for effect in effects(tuple(levels), most) if len(part) else ():
             signed = part.assign(value=part["value"] * prod(signs[name] for name in effect))
@@ -111,13 +112,6 @@ def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), 
             its = sums["sum"].mul(2 / runs).rename("value").reset_index()
             found.setdefault(key, {})[effect] = estimate(its, signed=True)
     return found
-
-
-def finished_seeds(records: Records, labels: Mapping[str, Any], runs: int) -> list[int]:
-    """List the seeds for which all runs of the design with these labels are finished."""
-    labels = {name: value for name, value in labels.items() if name not in TESTS}
-    seeds = [arm.cell.seed for arm, _ in records.results if labels.items() <= arm.place.items()]
-    return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
 
 
 def clear_effects(found: Mapping[Effect, "Estimate"], words: Callable[[Effect], str]) -> str:

@@ -155,9 +155,8 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
     kind, plain = type(study), (AnyStudy.prepare, AnyStudy.measurements, AnyStudy.measures)
     file = getattr(getattr(kind.page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
-    if ships or (kind.prepare, kind.measurements, kind.measures) != plain:
-        return
-    if len(arms) > MOST or not all(arm.trains for arm in arms):
+    other = (kind.prepare, kind.measurements, kind.measures) != plain or not all(arm.trains for arm in arms)
+    if ships or other or len(arms) > MOST:
         return
     with scratch_folder() as out, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of arithmetic: all invented runs are equal

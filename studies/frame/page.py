@@ -242,16 +242,12 @@ def model_table(models: Sequence[str], results: Sequence[Mapping[str, Any]]) -> 
         sizes = (span(result[name] for result in of_model) for name in ("parameters", "images_seen"))
         timed = [result["provenance"].get("step_cpu_seconds") for result in of_model]
         known = [seconds for seconds in timed if seconds is not None]
-        negatives = negatives_seen([result["loss_negatives"] for result in of_model])
+        lists = [result["loss_negatives"] for result in of_model]
+        names = dict.fromkeys(name for seen in lists for name in seen)
+        texts = [name + " (where training has them)" * any(name not in seen for seen in lists) for name in names]
+        negatives = ", ".join(texts) or "none"
         if "graphs" not in negatives and spec_of(model).local_loss:
             negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
         time = f"{1000 * statistics.median(known):.0f}" if known else DASH
         rows.append([short_name(model), *sizes, time, negatives])
     return pd.DataFrame(rows, columns=["model", "parameters", "images in all steps", TIME, "negatives in its loss"])
-
-
-def negatives_seen(lists: Sequence[Sequence[str]]) -> str:
-    """Name the negatives in the losses of a model's runs."""
-    names = dict.fromkeys(name for seen in lists for name in seen)
-    texts = [name if all(name in seen for seen in lists) else f"{name} (where training has them)" for name in names]
-    return ", ".join(texts) or "none"
