@@ -11,6 +11,7 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.models.cell_results import RESULT
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm, KnownResults
@@ -180,6 +181,10 @@ def run_study(study: AnyStudy, out: Path) -> None:
     known = Records((), out)
     finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
+    bases = {arm.cell.base.id for arm in arms.values() if getattr(arm.cell, "base", None)}
+    bases |= {arm.cell.trained_as.id for arm in arms.values() if arm.trains}
+    if others := len({file.parent.name for file in out.glob(f"cells/*/{RESULT}")} - {*arms, *bases}):
+        print(f"{others} finished runs in this folder have other options; tables and the page leave them out")
     try:
         page, records = running.complete()
     except (KeyboardInterrupt, Stopped, UserError):
