@@ -131,7 +131,6 @@ def factor_accuracies(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
-    """Return a sort key for factors and their values in the order of tables."""
     return FACTORS.index(label[0]), label[1]
 
 
@@ -173,7 +172,6 @@ def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
 
 
 def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
-    """Return the images of scenes of a split as small data URIs, by their keys."""
     from menagerie.generators.storage.pictures import SplitPictures
     from menagerie.generators.storage.split_file import read_split
 

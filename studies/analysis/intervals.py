@@ -76,7 +76,6 @@ class Estimate(NamedTuple):
     times: int = 100
     """By what the number is multiplied when it is printed: 100 prints a share in percent."""
     digits: int = 1
-    """How many decimals are printed."""
     p: float = math.nan
     """Two-sided p value of the hypothesis that the number is 0; nan if none is computed."""
 
@@ -103,7 +102,6 @@ class Estimate(NamedTuple):
         return self.known or ((self.clusters or 0) >= MANY_PAIRS and not math.isnan(self.low))
 
     def written(self, number: float) -> str:
-        """Write a number in the estimate's unit."""
         return f"{self.times * number:{'+' if self.signed else ''}.{self.digits}f}"
 
     def __str__(self) -> str:
@@ -162,7 +160,6 @@ def is_for_own_pairs(counts: Table, pairs: Names) -> Bool[np.ndarray, " v"]:
 
 
 def count_different(counts: Table, names: Names) -> Int64[np.ndarray, " v"]:
-    """Count the different names of the clusters of each group."""
     return (membership(names) @ (counts > 0).astype(float) > 0).sum(0)
 
 
@@ -178,7 +175,6 @@ class Spread(NamedTuple):
     variance: Row
     student: Row
     weights: Float64[np.ndarray, "3 v"]
-    """The weight of each of the `variance_components`."""
 
     @classmethod
     def of(cls, rest: Table, present: Bool[np.ndarray, "k v"], seeds: Names, pairs: Names) -> "Spread":

@@ -45,7 +45,6 @@ class Curve(NamedTuple):
 
 
 def accuracies(tests: Sequence[PairSums]) -> list[float]:
-    """Return the accuracy of one setting with each seed."""
     shares = [np.sum(list(sums.values()), axis=0) for sums in tests]
     return [float(points / number) for points, number in shares]
 

@@ -136,7 +136,6 @@ class Course(NamedTuple):
     chosen: Any
     """The choice that `successive_halving` ended with; None until then, and from `raise_until_flat`."""
     arms: list[Arm]
-    """All arms of the plan so far, finished ones too, each once."""
     means: tuple[float, ...] = ()
     """From `raise_until_flat`: the mean accuracy on validation, for each budget whose arms all have one."""
     waiting: bool = False

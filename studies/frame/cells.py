@@ -85,7 +85,6 @@ def read_model(entry: dict[str, Any]) -> Tuned:
 
 @lru_cache(maxsize=8)
 def tuned_recipes(study: SplitOptions) -> dict[str, Tuned]:
-    """Read the tuned recipes of the study's models, once."""
     return read_tuned(study.tuned, study.models) if study.tuned not in ("", PAPER_RECIPES) else {}
 
 

@@ -56,7 +56,6 @@ def panels(
 
 
 def chance_rule(**encoding: Any) -> alt.Chart:
-    """Draw a dotted line at the chance of each panel."""
     return alt.Chart().mark_rule(strokeDash=DOTTED, color=GREY, size=1.5).encode(**encoding)
 
 

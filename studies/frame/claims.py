@@ -39,7 +39,6 @@ class Verdict(NamedTuple):
 
     claim: str
     row: str
-    """What is compared, by its names in the tables."""
     tests: str
     outcome: str
     """One of "confirmed", "contradicted", "undecided", "not tested"."""
@@ -77,7 +76,6 @@ def claim_parts(verdicts: Sequence[Verdict], says: str) -> Iterator[Part]:
 
 
 def design(factors: int) -> list[Signs]:
-    """Return the signs of each run of a design of at least one factor."""
     if factors <= ALL:
         return list(product((-1, 1), repeat=factors))
     return [(*signs, prod(signs)) for signs in product((-1, 1), repeat=factors - 1)]
@@ -115,7 +113,6 @@ def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), 
 
 
 def clear_effects(found: Mapping[Effect, "Estimate"], words: Callable[[Effect], str]) -> str:
-    """Write the effects whose sign is certain, in points."""
     said = [f"{words(effect)} {its}" for effect, its in found.items() if sign_of_effect(its)]
     return f"clear effects in points: {', '.join(said) or 'none'}"
 

@@ -23,7 +23,6 @@ class RunCost(NamedTuple):
     """The cost of one run, including the run of the scorer that it is built on (`Cell.base`)."""
 
     images: int
-    """Images of all steps."""
     flops: float
     """Floating-point operations of all steps, forwards and backwards: two for each multiplication with addition in
     matrix products, convolutions and attention. Elementwise operations aren't counted."""
@@ -37,7 +36,6 @@ class RunCost(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """Images, TFLOP and CPU-seconds as texts."""
         return f"{self.images:,}", quantity_text(self.flops / 1e12), quantity_text(self.cpu_seconds)
 
 
@@ -47,7 +45,6 @@ def quantity_text(value: float) -> str:
 
 
 def cost_in_labels(arm: Arm) -> RunCost:
-    """Read a run's cost from the labels of its arm."""
     seconds = arm.labels["cpu_seconds"]
     return RunCost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
 

@@ -133,7 +133,6 @@ def _(part: parts.Cases, out: Path) -> dict[str, Any]:
 
 
 def error_section(part: parts.Cases, places: Mapping[Key, Sequence[TestedCell]], at: int) -> dict[str, Any]:
-    """Describe one model's errors for the page."""
     tests = {test: part.word("subset", test) for test in part.records.tests}
     (key, (first, *_)), names = next(iter(places.items())), list(part.rows)
     facts = [f"{n.replace('_', ' ')} {part.word(n, v)}" for n, v in zip(names, key, strict=True) if n != "model"]
@@ -148,7 +147,6 @@ def error_section(part: parts.Cases, places: Mapping[Key, Sequence[TestedCell]],
 
 
 def example(row: Any, tests: Mapping[str, str]) -> dict[str, str]:
-    """Return a record for the page, with its scores."""
     true, false = f"{row.caption}: {row.score_caption:#.4g}", f"{row.negative}: {row.score_negative:#.4g}"
     return {"uri": row.uri, "true": f"✓ {true}", "false": f"✗ {false}", "note": tests[row.subset]}
 
@@ -173,7 +171,6 @@ def chart_content(part: parts.FilePart, out: Path, chart: Any, numbers: Any = No
 
 
 def named_content(part: parts.FilePart, kind: str) -> dict[str, Any]:
-    """Return the content that all parts with files have."""
     return {"kind": kind, "name": part.name, "says": mark_up(part.says), "folded": mark_up(part.folded)}
 
 

@@ -30,7 +30,6 @@ Groups = Mapping[Key, pd.DataFrame]
 
 
 def estimate_or_dash(its: Estimate | None) -> str:
-    """Return an estimate as text; a dash if there is none."""
     return str(its or DASH)
 
 

@@ -34,7 +34,6 @@ class DrawnFigure(NamedTuple):
     chart: alt.TopLevelMixin
     numbers: PartNumbers
     note: str = ""
-    """A sentence for the caption."""
 
 
 def axis_name(name: str) -> str:
@@ -55,7 +54,6 @@ def panel_row(part: FigurePart, panel: Key) -> dict[str, Any]:
 
 
 def percents(its: Estimate) -> dict[str, Any]:
-    """Return an estimate's numbers in percent, and as a text."""
     return {"value": 100 * its.value, "low": 100 * its.low, "high": 100 * its.high, "estimate": str(its)}
 
 
@@ -92,7 +90,6 @@ def placed_frame(numbers: PartNumbers, part: PlacedPart) -> tuple[pd.DataFrame, 
 
 
 def has_words(part: PlacedPart) -> bool:
-    """Whether the values along the axis are words."""
     return not part.at and not all(isinstance(value, int | float) for value in part.records.labels(part.x))
 
 
@@ -111,12 +108,10 @@ def x_axis(part: PlacedPart) -> alt.X:
 
 
 def of_kind(kind: str) -> alt.Chart:
-    """Make a layer of the rows of one kind in the chart's frame."""
     return alt.Chart().transform_filter(alt.datum.kind == kind)
 
 
 def level_rule(level: float | None) -> list[alt.Chart]:
-    """Draw a dashed line at a share, if there is one."""
     if level is None:
         return []
     rule = alt.Chart().mark_rule(strokeDash=DASHED, color="#999")
@@ -124,7 +119,6 @@ def level_rule(level: float | None) -> list[alt.Chart]:
 
 
 def draw_lines(part: Lines) -> DrawnFigure:
-    """Draw a line for each colour and stroke, with the interval as a band."""
     numbers = PartNumbers(part, list(dict.fromkeys(filter(None, [*part.panels, part.colour, part.stroke, part.x]))))
     (frame, colours), beside = placed_frame(numbers, part), beside_rows(part)
     frame = pd.concat([frame.drop(columns="key"), *([pd.DataFrame(beside)] if beside else [])], ignore_index=True)
@@ -189,7 +183,6 @@ def draw_front(part: Front) -> DrawnFigure:
 
 
 def draw_bars(part: Bars) -> DrawnFigure:
-    """Draw a bar or a dot for each row and colour."""
     numbers = PartNumbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
     frame, signed = bar_frame(numbers, part), part.against is not None
     dotted, pale = part.dots or signed, "" if part.dots or signed or not frame["liked"].any() else PALE

@@ -25,9 +25,7 @@ class NumberPlace(NamedTuple):
 
     labels: dict[str, Any]
     test: int
-    """The position of the number's test in the order of tables."""
     finished: bool
-    """Whether the number's run has ended, with a result or without."""
 
 
 def tests_in_order(records: Records) -> list[tuple[str, str]]:
@@ -52,7 +50,6 @@ class PartNumbers:
 
     @property
     def against(self) -> Mapping[str, Any]:
-        """The labels of the groups with which others are compared, if any."""
         return {name: as_column(value) for name, value in (getattr(self.part, "against", None) or {}).items()}
 
     @cached_property
@@ -95,7 +92,6 @@ class PartNumbers:
         return {key for key, values in four_way_items if values.mean() < NEAR}
 
     def missing(self, key: Key) -> str:
-        """Return the sign in place of a number that isn't there."""
         return WAITING if {key, self.base_of(self.names, key)} & self.awaited else DASH
 
     def base_of(self, names: Sequence[str], key: Key) -> Key:
@@ -148,12 +144,10 @@ class Sheet:
 
     @cached_property
     def rows(self) -> list[Key]:
-        """The labels of the table's rows, from top to bottom."""
         return self.numbers.rows(self.part.rows)
 
     @cached_property
     def texts(self) -> dict[Key, dict[Key, str]]:
-        """The table's numbers as texts, by column and row."""
         columns = self.numbers.keys(self.part.columns)
         return {column: {row: self.text(row + column) for row in self.rows} for column in columns}
 
