@@ -64,7 +64,6 @@ class Measure(ABC):
         return open_measure, (kind.__module__ if named else file, kind.__qualname__, values)
 
     def file(self, step: int | None = None) -> str:
-        """Return the name of the measure's file in a cell's folder."""
         after = "" if step is None else f"-step{step}"
         return f"{type(self).__name__.lower()}-{digest(self.settings)}{after}.jsonl"
 
@@ -173,7 +172,6 @@ class Measuring(AnyJob):
         return not self.missing
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
-        """Measure what isn't measured yet."""
         import torch
 
         from menagerie.models.checkpoint import load_checkpoint

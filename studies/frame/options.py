@@ -52,17 +52,14 @@ class AnyOptions:
 
     @property
     def cores(self) -> int:
-        """Number of rendering processes."""
         return self.workers or usable_cores()
 
     @property
     def at_once(self) -> int:
-        """Number of runs at once."""
         return self.workers or (1 if self.device.startswith("cuda") else self.cores)
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options that may have more values when a folder is continued."""
         return frozenset(item.name for item in fields(cls) if GROWS in markers_of(cls, item.name))
 
 
@@ -168,7 +165,6 @@ class SplitOptions(ModelOptions, StudyOptions):
         return next(iter(self.files)).kind if self.split else self.recipe_given.kind
 
     def label(self, test: str) -> str:
-        """Return the name of a test for people, with its hold-out rule if it has one."""
         rules = {data.hold_out for data in self.files} if self.split else {self.hold_out}
         return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
 

@@ -110,7 +110,6 @@ def curves_of(records: Records) -> list[Part]:
 
 
 def run_states(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """Describe how many runs are finished, which diverged, and what intervals mean."""
     seeds = {arm.cell.seed for arm in records.arms if arm.trains} if on_splits(records) else ()
     diverged = [arm for arm in records.arms if records.has_diverged(arm)]
     return {
@@ -134,7 +133,6 @@ def steps_of(arm: Arm) -> int:
 
 
 def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """Explain the subsets and tasks that the runs have."""
     tests = tests_in_order(records) if on_splits(records) else []
     meanings = {"swap": KINDS[study.kind].swap_words if isinstance(study, SplitStudy) else SWAP} | MEANINGS
     subsets = explain_subsets([subset for subset, _ in tests])
@@ -223,7 +221,6 @@ TIME = "CPU ms a step"
 
 
 def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Describe the models, which are our scorers or a user's classes, and their runs."""
     models = [
         m for m in dict.fromkeys(arm.cell.model for arm in records.arms if arm.trains) if m in specs() or is_own(m)
     ]

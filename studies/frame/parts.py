@@ -159,7 +159,6 @@ class PlacedPart(FigurePart):
     along: str = field(default="", kw_only=True)
     """The name of the axis, if it isn't the label's."""
     level: float | None = field(default=None, kw_only=True)
-    """A dashed line is drawn at this share."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +222,6 @@ class Curves(RecordsPart):
     labels: Sequence[str] = ()
     """The labels that name a line."""
     panels: str = field(default="model", kw_only=True)
-    """The label that has a column of panels for each of its values."""
     chance: float = field(default=0.5, kw_only=True)
     """Chance on validation, as a share."""
 
@@ -252,6 +250,5 @@ SIDES = ("rows", "columns", "panels", "points", "x", "y", "colour", "stroke", "a
 
 
 def part_labels(part: RecordsPart) -> list[str]:
-    """List all labels that a part names."""
     named = (getattr(part, side, ()) for side in SIDES)
     return [label for one in named for label in ((one,) if isinstance(one, str) else one) if label]

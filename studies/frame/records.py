@@ -37,9 +37,7 @@ class Records(KnownResults):
     chosen: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     """The subsets and tasks to which these records are narrowed; empty: all."""
     groups: tuple[str, ...] = ()
-    """The tests of `regroup`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
-    """Maps an arm to the test of each of its scenes (`regroup`)."""
     four_way_part: str = ""
     """The part of four-way items, text, image or group, that the records of `four_way_items` are valued by."""
     snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
@@ -186,7 +184,6 @@ class Records(KnownResults):
         return pd.DataFrame([arm.place | row for arm, row in found])
 
     def _narrow(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        """Keep the rows of the chosen subsets and tasks."""
         for name, values in self.chosen if len(frame) else ():
             if name == PAIRS:
                 frame = frame[[pair in values for pair in zip(frame["subset"], frame["task"], strict=True)]]
@@ -222,8 +219,6 @@ class Records(KnownResults):
 
 
 class StoredCell(NamedTuple):
-    """A finished run, read from a folder."""
-
     id: str
     model: str
     seed: int
@@ -243,7 +238,6 @@ def read(folder: Path | str) -> Records:
 
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
-    """Make an arm from a line of `cells.jsonl`."""
     named = dict.fromkeys((*FRACTIONS, *result.get("axes", ())))
     labels = result.get("labels", {name: result[name] for name in named if name in result})
     tests = tuple(name for name in result["subsets"] if name != "validation")

@@ -108,7 +108,6 @@ def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
 
 
 def parse_value(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
-    """Return a field's value; raise if it isn't of the field's type."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -37,10 +37,8 @@ class Running:
     study: AnyStudy
     out: Path
     files: dict[Any, Path] = field(default_factory=dict)
-    """The split file of each run's data."""
     sparing: Sparing = field(default_factory=Sparing)
     planned: list[Arm] | None = None
-    """The arms of the last plan."""
     ended: set[str] = field(default_factory=set)
     """The arms that had ended before the last plan."""
     stale: bool = False
@@ -61,7 +59,6 @@ class Running:
         )
 
     def waiting(self) -> list[Arm]:
-        """Return the arms that haven't ended, each once."""
         records = Records((), self.out)
         return list({arm.id: arm for arm in self.arms() if not records.over(arm)}.values())
 

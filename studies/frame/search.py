@@ -228,7 +228,6 @@ def is_running_of(trial: FrozenTrial, owner: str) -> bool:
 
 
 def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
-    """Return the running trials of other owners."""
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
@@ -241,7 +240,6 @@ def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
 
 
 def can_have(values: BaseDistribution, value: Any) -> bool:
-    """Whether a parameter can have a value."""
     if isinstance(values, CategoricalDistribution):
         return value in values.choices
     return bool(values.low <= (value or 0) <= values.high)
@@ -265,7 +263,6 @@ def opened(place: str | BaseStorage) -> Iterator[BaseStorage]:
 
 @lru_cache(maxsize=8)
 def open_once(place: str) -> BaseStorage:
-    """Open a storage once for all searches of a process."""
     if "://" in place:
         return connect(place)
     check_journal(Path(place))

@@ -28,7 +28,6 @@ class SearchFigure(OwnFigure):
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def numbers(self) -> list[dict[str, Any]]:
-        """A row for each trial."""
         return [
             {"search": name, "trial": trial.number, "value": (trial.values or [None])[-1], **trial.params}
             for name, trials in self.trials.items()
