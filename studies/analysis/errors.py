@@ -146,22 +146,17 @@ def error_table(frame: pd.DataFrame, tests: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["shown", "value", *tests])
 
 
-class SurestRecords(NamedTuple):
-    """The records with the widest margins, widest first: rows of predictions, and the image of each as a data URI."""
-
-    wrong: pd.DataFrame
-    right: pd.DataFrame
-
-
 @cache  # a finished cell doesn't change
-def surest_records(source: TestedCell, tests: tuple[str, ...]) -> SurestRecords:
-    """Return a cell's records with the widest margins in these tests, of as many animal pairs as possible."""
+def surest_records(source: TestedCell, tests: tuple[str, ...]) -> dict[str, pd.DataFrame]:
+    """Return the "wrong" and "right" records with the widest margins in these tests, widest first, of as many animal
+    pairs as possible, with the image of each as a data URI."""
     frame = read_predictions(source.folder)
     frame = frame[(frame["task"] == "swap") & frame["subset"].isin(tests)]
     ranked = (frame[s * frame["margin"] > 0].sort_values("margin", ascending=s < 0, kind="stable") for s in (-1, 1))
     chosen = list(map(pick_varied, ranked))
     uris = scene_uris(source, pd.concat(chosen)["scene"].tolist())
-    return SurestRecords(*(part.assign(uri=part["scene"].map(uris)) for part in chosen))
+    sides = zip(("wrong", "right"), chosen, strict=True)
+    return {side: part.assign(uri=part["scene"].map(uris)) for side, part in sides}
 
 
 def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:

@@ -130,10 +130,8 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
     options = asdict(spec_of(model).make_config(model_options(study, model))).items()
     said = [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in options]
     text += "; " * bool(said) + ", ".join(said)
-    if not study.tuned:
-        return text
-    if study.tuned == PAPER_RECIPES:
-        return f"{text} (its paper's)"
+    if study.tuned in ("", PAPER_RECIPES):
+        return text + " (its paper's)" * bool(study.tuned)
     if model not in tuned_recipes(study):
         return f"{text} (not tuned)"
     there = tuned_recipes(study)[model].conditions

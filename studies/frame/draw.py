@@ -137,7 +137,7 @@ def error_section(part: parts.Cases, places: Mapping[Key, Sequence[TestedCell]],
     (key, (first, *_)), names = next(iter(places.items())), list(part.rows)
     facts = [f"{n.replace('_', ' ')} {part.word(n, v)}" for n, v in zip(names, key, strict=True) if n != "model"]
     rows = error_table(breakdown_rows(tuple(source for its in places.values() for source in its)), list(tests))
-    surest = surest_records(first, tuple(tests))._asdict()
+    surest = surest_records(first, tuple(tests))
     return {
         "model": part.word("model", key[at]),
         "html": styled_table(rows.rename(columns=tests), 2),

@@ -112,8 +112,7 @@ class Running:
             return list(map(self.job, new))
 
         self.render(arms)
-        cluster, jobs = self.study.cluster, list(map(self.job, arms))
-        run_jobs(jobs, cluster, self.study.at_once, self.out, follow, grows=self.grows)
+        run_jobs([*map(self.job, arms)], self.study.cluster, self.study.at_once, self.out, follow, grows=self.grows)
 
     def measure(self) -> None:
         """Take the study's measures of finished arms, as far as they are missing."""

@@ -144,16 +144,15 @@ class SplitStudy(SplitOptions, Study):
 
     def divide_place(self, model: str, place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Split a place into fields of the split's recipe and others; raises for a field of nothing, or of several."""
-        split = {item.name for item in fields(self.recipe_given)}
-        kinds = (Recipe, spec_of(model).config, GraphSource)
-        owners = [split, TOWERS, *({item.name for item in fields(kind)} for kind in kinds)]
+        kinds = (self.recipe_given, Recipe, spec_of(model).config, GraphSource)
+        owners = [*({item.name for item in fields(kind)} for kind in kinds), TOWERS]
         for name in place:
             what = f"field of the split (its kind is {self.kind}), of training, of {model} or of its towers"
             choose(what, name, sorted(set().union(*owners)))
             if sum(name in names for names in owners) > 1:
                 raise UserError(f"{name} is a field of several: the split, training, {model}; vary another field")
-        rest = {name: value for name, value in place.items() if name not in split}
-        return {name: place[name] for name in place if name in split}, rest
+        split = {name: value for name, value in place.items() if name in owners[0]}
+        return split, {name: value for name, value in place.items() if name not in split}
 
     def make_arm(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
         """Make the training run of a model, with the values of `place` in its recipe, options, graphs and towers."""
