@@ -9,15 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.studies.analysis.intervals import Estimate
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.parts import Chart, Part, Rows, Sentence
 from menagerie.studies.frame.records import TESTS, Records
-
-if TYPE_CHECKING:
-    from menagerie.studies.frame.estimate import Estimate
 
 NOTHING = "–"  # there is no difference
 HEADER = ("claim", "compared", "tests, their records pooled", "decided", "difference in points, with its interval")
@@ -30,7 +28,7 @@ Effect = tuple[str, ...]
 """The factors of an effect: one for a main effect, two for the interaction of a pair, more for higher interactions."""
 Levels = Mapping[str, tuple[Any, Any]]
 """The two values of each factor, by the label that runs have for it."""
-Found = Mapping[tuple[Any, ...], Mapping[Effect, "Estimate"]]
+Found = Mapping[tuple[Any, ...], Mapping[Effect, Estimate]]
 """The effects for each combination of some labels, such as each model."""
 
 
@@ -45,24 +43,24 @@ class Verdict(NamedTuple):
     difference: str
 
 
-def make_verdict(claim: str, row: str, tests: str, delta: "Estimate | None", sign: int) -> Verdict:
+def make_verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int) -> Verdict:
     """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0."""
     return Verdict(claim, row, tests, judge_difference(delta, sign), NOTHING if delta is None else str(delta))
 
 
-def judge_difference(delta: "Estimate | None", sign: int) -> str:
+def judge_difference(delta: Estimate | None, sign: int) -> str:
     """Return the outcome: whether the interval of a difference is on one side of 0, and on the side of `sign`."""
     if delta is None:
         return "not tested"
     return {sign: "confirmed", -sign: "contradicted"}.get(sign_of_effect(delta), "undecided")
 
 
-def sign_of_effect(its: "Estimate") -> int:
+def sign_of_effect(its: Estimate) -> int:
     """1 for an effect or a difference whose interval is above 0, -1 for one whose interval is below, else 0."""
     return int(its.low > 0) - int(its.high < 0) if its.conclusive else 0
 
 
-def points_above(its: "Estimate", share: float) -> "Estimate":
+def points_above(its: Estimate, share: float) -> Estimate:
     """Return an accuracy minus `share`, as a difference with a sign."""
     return its._replace(value=its.value - share, low=its.low - share, high=its.high - share, signed=True)
 
@@ -112,7 +110,7 @@ def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), 
     return found
 
 
-def clear_effects(found: Mapping[Effect, "Estimate"], words: Callable[[Effect], str]) -> str:
+def clear_effects(found: Mapping[Effect, Estimate], words: Callable[[Effect], str]) -> str:
     said = [f"{words(effect)} {its}" for effect, its in found.items() if sign_of_effect(its)]
     return f"clear effects in points: {', '.join(said) or 'none'}"
 

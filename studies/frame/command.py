@@ -20,6 +20,7 @@ from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import PAPER_RECIPES, model_options, towers, training_recipe, tuned_recipes
 from menagerie.studies.frame.options import EXECUTION, SplitOptions
+from menagerie.studies.frame.records import compare_runs
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, all_arms, takes_negatives
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import COMPARE, only_models, parse_study, runs_to_compare
@@ -60,8 +61,6 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
         check_preset(preset, study)
     trains = isinstance(presets[default], Study)
     if trains and (runs := runs_to_compare()):
-        from menagerie.studies.frame.records import compare_runs
-
         print(compare_runs(*runs))
         return None
     preset, study = parse_study(presets, default, description, (COMPARE,) if trains else ())

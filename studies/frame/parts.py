@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.frame.arm import label_text
+from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
     import altair as alt
     from matplotlib.figure import Figure
-
-    from menagerie.studies.frame.records import Records
 
 
 class Part:
@@ -104,7 +103,7 @@ class Chart(FilePart):
 class RecordsPart(FilePart):
     """A part that shows records, arranged by their labels."""
 
-    records: "Records"
+    records: Records
     words: Mapping[str, Mapping[Any, str]] = field(default_factory=dict, kw_only=True)
     """Texts that replace values of labels, by label: {"pairs": {0.2: "20 % (2 of 11)"}}."""
 
@@ -165,7 +164,7 @@ class PlacedPart(FigurePart):
 class Lines(PlacedPart):
     """A line for each value of `colour`, with the interval as a band."""
 
-    beside: "Records | None" = field(default=None, kw_only=True)
+    beside: Records | None = field(default=None, kw_only=True)
     """Records without `x`: a dashed line for each value of `colour`."""
 
 
@@ -180,7 +179,7 @@ class Bars(FigurePart):
     """Whether to draw, in place of bars from 0, a dot with its interval and a pale dot for each seed."""
     against: Mapping[str, Any] | None = field(default=None, kw_only=True)
     """As `Table.against`; differences are drawn as dots."""
-    beside: "Records | None" = field(default=None, kw_only=True)
+    beside: Records | None = field(default=None, kw_only=True)
     """Records whose mean is drawn as a dashed line across all rows of their panel."""
 
 
@@ -202,7 +201,7 @@ class Front(PlacedPart):
     points: Sequence[str]
     log: bool = field(default=True, kw_only=True)
     panels: Sequence[str] = field(default=(), kw_only=True)
-    judged: "Records | None" = field(default=None, kw_only=True)
+    judged: Records | None = field(default=None, kw_only=True)
     """Those of a test, where `records` are of validation, on which settings are chosen."""
 
 

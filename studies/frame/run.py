@@ -11,16 +11,21 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.cell_results import RESULT
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.measure import Measuring
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
-from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs import executor
+from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.command_line import only_models, scorer_options
+from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.folder import command_line, folder_lock
+from menagerie.studies.runs.shared import clear_shared
 from menagerie.studies.runs.torchrun import check_joined
 
 if TYPE_CHECKING:
@@ -70,9 +75,6 @@ class Running:
 
     def render(self, arms: Iterable[Arm]) -> None:
         """Render the missing atlas entries of the arms, and write the missing split files."""
-        from menagerie.generators.storage.folder import SplitFolder
-        from menagerie.studies.runs.data import make_splits
-
         missing = [arm for arm in arms if arm.trains and not arm.file and arm.cell.data not in self.files]
         made: dict[tuple[Any, int], Path] = {}
         for (world, side), recipes in splits_by_store(missing).items():
@@ -84,8 +86,6 @@ class Running:
 
     def complete(self) -> tuple[Path | None, Records]:
         """Train, measure and publish until no arm is left; returns the path of the page, and the records."""
-        from menagerie.studies.runs.shared import clear_shared
-
         while True:
             while waiting := self.waiting():
                 self.sparing(self.publish)
@@ -100,8 +100,6 @@ class Running:
 
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and the arms that the plan adds whenever one has ended."""
-        from menagerie.studies.runs.executor import run_jobs
-
         begun = {arm.id for arm in arms}
 
         def follow(job: Any) -> list[Any]:
@@ -112,7 +110,8 @@ class Running:
             return list(map(self.job, new))
 
         self.render(arms)
-        run_jobs([*map(self.job, arms)], self.study.cluster, self.study.at_once, self.out, follow, grows=self.grows)
+        cluster, jobs = self.study.cluster, list(map(self.job, arms))
+        executor.run_jobs(jobs, cluster, self.study.at_once, self.out, follow, grows=self.grows)
 
     def measure(self) -> None:
         """Take the study's measures of finished arms, as far as they are missing."""
@@ -120,13 +119,10 @@ class Running:
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:
             return
-        from menagerie.studies.frame.measure import Measuring
-        from menagerie.studies.runs.executor import run_jobs
-
         self.render([arm for arm, _ in wanted])
         at = (None, *self.study.keep_states)
         jobs = [Measuring(self.job(arm), tuple(measures), at) for arm, measures in wanted]
-        run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.publish_results)
+        executor.run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.publish_results)
 
     def publish_results(self, job: Any) -> None:
         """Write the tables, and the page too if writing pages has taken a small share of the time so far."""
@@ -240,7 +236,6 @@ def train(
 
     from menagerie.models.library.cells import find_training
     from menagerie.models.library.sources import Checkpoint
-    from menagerie.studies.runs.cell import CHECKPOINT
     from menagerie.studies.runs.train import run_with_needs
 
     check_joined()

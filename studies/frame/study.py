@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import changed_fields
@@ -22,14 +22,12 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, InventedResults, KnownResults
 from menagerie.studies.frame.cells import cell_of, recipe_line
+from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.records import Records, write_cells_and_results
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData, SplitFile
-
-if TYPE_CHECKING:
-    from menagerie.studies.frame.measure import Measure
-    from menagerie.studies.frame.parts import Part
-    from menagerie.studies.frame.records import Records
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class AnyStudy(AnyOptions, ABC):
         """Return all arms that follow from what is known, finished ones too, in the order of the results."""
 
     @abstractmethod
-    def page(self, records: "Records") -> Iterable["Part"]:
+    def page(self, records: Records) -> Iterable[Part]:
         """Yield the parts of the report, the answer first."""
 
     @property
@@ -85,24 +83,22 @@ class AnyStudy(AnyOptions, ABC):
         """Prepare in the folder `out` what the plan needs; returns the study with it."""
         return self
 
-    def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
+    def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         """Return further columns of an arm's results, such as its cost."""
         return {}
 
-    def measurements(self, arm: Arm) -> Sequence["Measure"]:
+    def measurements(self, arm: Arm) -> Sequence[Measure]:
         """Return the measures to take of an arm's trained scorer, besides its accuracy."""
         return ()
 
-    def tables(self, records: "Records") -> None:
+    def tables(self, records: Records) -> None:
         """Write `cells.jsonl` and `results.csv`; called after each finished arm."""
-        from menagerie.studies.frame.records import write_cells_and_results
-
         write_cells_and_results(records)
 
-    def export(self, records: "Records") -> None:
+    def export(self, records: Records) -> None:
         """Write further files of the study into its folder, after its page."""
 
-    def conclude(self, records: "Records") -> None:
+    def conclude(self, records: Records) -> None:
         """Print the main results when the study has ended."""
 
     def as_recorded(self) -> "AnyStudy":
