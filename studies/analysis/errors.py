@@ -16,6 +16,8 @@ from menagerie.envs.slots import place_of
 from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.storage.pictures import SplitPictures
+from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.analysis.intervals import accuracy_intervals, count_different, without_interval
 from menagerie.studies.analysis.pictures import image_uri
 from menagerie.studies.analysis.tables import DASH
@@ -65,8 +67,6 @@ def scene_factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
 @lru_cache(maxsize=2)
 def factor_labels(split: Path) -> pd.DataFrame:
     """Return a row for each scene outside train and each of its factors: scene, factor, value."""
-    from menagerie.generators.storage.split_file import read_split
-
     rows = [
         (scene.key, *label)
         for name, records in read_split(split).subsets.items()
@@ -167,9 +167,6 @@ def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
 
 
 def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
-    from menagerie.generators.storage.pictures import SplitPictures
-    from menagerie.generators.storage.split_file import read_split
-
     split = read_split(source.split)
     shown, wanted = SplitPictures(split), set(scenes)
     tests = {name: records for name, records in split.subsets.items() if name != "train"}
@@ -180,9 +177,6 @@ def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
 @lru_cache(maxsize=8)
 def hidden_bins(split: Path) -> dict[str, str]:
     """Return the bin of each test scene of several objects, by key: of the more hidden one of the exchanged objects."""
-    from menagerie.generators.storage.pictures import SplitPictures
-    from menagerie.generators.storage.split_file import read_split
-
     pictures, found = SplitPictures(read_split(split)), {}
     for name, records in pictures.split.subsets.items():
         if name == "train" or not len(records):

@@ -53,7 +53,7 @@ Names = Sequence[Hashable]
 """The seed, or the animal pair, of each cluster."""
 Means = Float64[np.ndarray, "rows groups"]
 Statistic = Callable[[Means], Float64[np.ndarray, " rows"]]
-"""Maps rows of the means of groups to a value each."""
+"""Maps rows of the means of groups, which are in the order of the plan, to a value each."""
 
 
 class Estimate(NamedTuple):

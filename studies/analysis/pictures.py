@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from PIL import Image
 
 from menagerie.envs.core.files import whole_file
 
@@ -51,8 +52,6 @@ def write_figure(path: Path, figure: Figure) -> str:
 
 def image_uri(image: UInt8[np.ndarray, "h w 3"], most: int = 0) -> str:
     """Return an image as a data URI, its longer side scaled down to `most` pixels (0: never)."""
-    from PIL import Image
-
     shown, buffer = Image.fromarray(image), io.BytesIO()
     if most and max(shown.size) > most:
         shown.thumbnail((most, most), Image.Resampling.LANCZOS)

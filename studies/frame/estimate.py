@@ -6,7 +6,7 @@ half for a tie, else 0. Intervals are those of `intervals`.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,12 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
-from menagerie.studies.analysis.intervals import NOTHING, Estimate, accuracy_intervals, statistic_interval
+from menagerie.studies.analysis.intervals import NOTHING, Estimate, Statistic, accuracy_intervals, statistic_interval
 from menagerie.studies.analysis.tables import DASH
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
 """Columns that identify a record of an arm."""
-Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
-"""Maps means (along the last axis, in the order of the plan) to one number per row."""
 Key = tuple[Any, ...]
 Groups = Mapping[Key, pd.DataFrame]
 

@@ -11,7 +11,9 @@ from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import write_records
 from menagerie.models.cell_results import RESULT
 from menagerie.models.registry import short_name
+from menagerie.studies.analysis.intervals import Estimate, Statistic
 from menagerie.studies.frame.arm import Arm, KnownResults, as_column, label_text
+from menagerie.studies.frame.measure import Measure, read_measured
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
@@ -19,9 +21,6 @@ from menagerie.studies.runs.results import CELLS, LEFT_OUT, read_result, read_re
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from menagerie.studies.frame.estimate import Estimate, Statistic
-    from menagerie.studies.frame.measure import Measure
 
 TESTS = ("subset", "task")
 PAIRS = "test"  # narrows to pairs of subset and task
@@ -170,12 +169,10 @@ class Records(KnownResults):
             parts.append(part.assign(**arm.place))
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
-    def rows_of(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
+    def rows_of(self, measure: Measure, at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
         """Return a measure's rows for all finished arms that were measured, with the arms' labels. `at` lists the steps
         of kept states, and None for the end of training; rows of states have the column "step"."""
         import pandas as pd
-
-        from menagerie.studies.frame.measure import read_measured
 
         found = [(arm, row) for arm, _ in self.results for row in read_measured(self.folder(arm), measure, at) or ()]
         if twice := {name for arm, row in found for name in row.keys() & arm.place.keys()}:
@@ -195,8 +192,8 @@ class Records(KnownResults):
         self,
         by: str | Sequence[str],
         against: Mapping[str, Any] | None = None,
-        statistic: "tuple[str, Statistic] | None" = None,
-    ) -> "dict[tuple[Any, ...], Estimate]":
+        statistic: tuple[str, Statistic] | None = None,
+    ) -> dict[tuple[Any, ...], Estimate]:
         """Estimate the mean of all records of each combination of the labels `by`, in the order of the plan.
 
         `against={"model": "clip"}`: how far each group is above the group that is the same but for these labels, on the
