@@ -16,7 +16,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
+from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding
+from menagerie.generators.parsers.registry import describe, open_parser
+from menagerie.generators.sources.captions_file import parse_file
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,6 @@ class Audit:
 
     def run(self) -> bool:
         """Print the findings on each file, or an error if it can't be read; returns whether a check failed."""
-        from menagerie.envs.worlds import load_world
         from menagerie.generators.audit.run import audit
 
         if not self.files:
@@ -143,14 +145,10 @@ class Parse:
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Parse":
         """Read the options; the help also has those of each parser."""
-        from menagerie.generators.parsers.registry import describe
-
         about = f"\n\nparsers and their options:\n{describe()}" if help_requested(arguments) else ""
         return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
-        from menagerie.generators.sources.captions_file import parse_file
-
         parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)
         print(self.out)
 
@@ -168,7 +166,6 @@ class Nmi:
     """Folder of the graphs that are kept."""
 
     def run(self) -> None:
-        from menagerie.generators.parsers.registry import open_parser
         from menagerie.generators.sources.information import information_of_captions, information_of_split
 
         if self.file.suffix == ".h5":
