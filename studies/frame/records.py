@@ -140,9 +140,7 @@ class Records(KnownResults):
         import pandas as pd
 
         if self.group:
-            if not (labels := [name for name in self.points if name not in RECORD]):
-                return self.points  # nothing yet
-            return self.points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count").reset_index()
+            return self._scores_of_points()
         rows = [
             {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result.get("images_seen", 0)}
             for arm, result in self.results
@@ -150,6 +148,12 @@ class Records(KnownResults):
             for task, numbers in tasks.items()
         ]
         return self._narrow(pd.DataFrame(rows))
+
+    def _scores_of_points(self) -> "pd.DataFrame":
+        """Compute the table of `scores` from the records."""
+        if not (labels := [name for name in self.points if name not in RECORD]):
+            return self.points  # nothing yet
+        return self.points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count").reset_index()
 
     @cached_property
     def points(self) -> "pd.DataFrame":
