@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from menagerie.envs.slots import place_of
 from menagerie.generators.captions.contents import exchanged_objects
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.storage.pictures import SplitPictures
+from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.analysis.intervals import accuracy_intervals, count_different, without_interval
 from menagerie.studies.analysis.pictures import image_uri
 from menagerie.studies.analysis.tables import DASH
@@ -65,8 +67,6 @@ def scene_factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
 @lru_cache(maxsize=2)
 def factor_labels(split: Path) -> pd.DataFrame:
     """Return a row for each scene outside train and each of its factors: scene, factor, value."""
-    from menagerie.generators.storage.split_file import read_split
-
     rows = [
         (scene.key, *label)
         for name, records in read_split(split).subsets.items()
@@ -79,9 +79,8 @@ def factor_labels(split: Path) -> pd.DataFrame:
 
 def read_predictions(folder: Path, counterfactuals: bool = False) -> pd.DataFrame:
     """Read a cell's records: both texts, the two scores, `margin`, the true caption's score minus the false one's, and
-    `value`, 1 if that is above 0 and one half for a tie: scores that are equal as written in the file. With
-    `counterfactuals` also the scores of both texts for the counterfactual image, NaN for records without a
-    counterfactual."""
+    `value`, 1 if that is above 0 and one half for a tie. With `counterfactuals` also the scores of both texts for the
+    counterfactual image, NaN where there is none."""
     types = dict.fromkeys(TEXTS, str) | dict.fromkeys((*SCORES, *(COUNTERFACTUAL if counterfactuals else ())), float)
     try:
         text = io.StringIO(read_text(checked_file(folder, FILE)), newline="")
@@ -108,11 +107,8 @@ def cluster_sums(source: TestedCell) -> pd.DataFrame:
 
 @cache
 def breakdown_rows(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
-    """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
-
-    Accuracies are shares. `low` and `high` are the 95 % interval (`accuracy_intervals`), NaN for too few `clusters`,
-    the different animal pairs, and for two seeds.
-    """
+    """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value. `low` and
+    `high` are those of `accuracy_intervals`; `clusters` are different animal pairs."""
     found = pd.concat([cluster_sums(source) for source in sources], ignore_index=True)
     if not len(found):
         return pd.DataFrame(columns=list(COLUMNS))
@@ -122,8 +118,7 @@ def breakdown_rows(sources: tuple[TestedCell, ...]) -> pd.DataFrame:
 
 
 def factor_accuracies(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy, interval, and numbers of clusters and records for each factor and value of a test, in the order
-    of tables, from its `cluster_sums`."""
+    """Return a row for each factor and value of a test, in the order of tables, from its `cluster_sums`."""
     sums = sums.astype({name: str for name in ("factor", "value", "animals")})
     table = sums.pivot_table(["points", "n"], "animals", ["factor", "value"], "sum", fill_value=0)
     points, n = table["points"].to_numpy(float), table["n"].to_numpy(float)
@@ -136,44 +131,32 @@ def factor_accuracies(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
-    """Return a sort key for factors and their values in the order of tables."""
     return FACTORS.index(label[0]), label[1]
 
 
-def error_table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.DataFrame:
-    """Write a breakdown as texts: a row for each factor and value, and a column for each test."""
-    chosen = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
-    texts = {(row.factor, row.value, row.subset): accuracy_text(row) for row in chosen.itertuples()}
+def error_table(frame: pd.DataFrame, tests: Sequence[str]) -> pd.DataFrame:
+    """Write a breakdown of swaps as texts, such as "71.2 [65.0, 77.1] n 48", by factor and value, and test."""
+    chosen = frame[(frame["task"] == "swap") & frame["subset"].isin(tests)]
+    texts = {}
+    for row in chosen.itertuples():
+        bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
+        texts[row.factor, row.value, row.subset] = f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
     order = sorted({label[:2] for label in texts}, key=by_factor)
     rows = [[*label, *(texts.get((*label, test), DASH) for test in tests)] for label in order]
     return pd.DataFrame(rows, columns=["shown", "value", *tests])
 
 
-def accuracy_text(row: Any) -> str:
-    """Write accuracy in percent, its interval and the number of records: "71.2 [65.0, 77.1] n 48"."""
-    bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
-    return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
-
-
-class SurestRecords(NamedTuple):
-    """The records with the widest margins, widest first: rows of predictions, and the image of each as a data URI."""
-
-    wrong: pd.DataFrame
-    right: pd.DataFrame
-
-
 @cache  # a finished cell doesn't change
-def surest_records(source: TestedCell, tests: tuple[str, ...], task: str = "swap") -> SurestRecords:
-    """Return a cell's records with the widest margins in these tests, from as many different animal pairs as
-    possible."""
+def surest_records(source: TestedCell, tests: tuple[str, ...]) -> dict[str, pd.DataFrame]:
+    """Return the "wrong" and "right" records with the widest margins in these tests, widest first, of as many animal
+    pairs as possible, with the image of each as a data URI."""
     frame = read_predictions(source.folder)
-    frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
-    chosen = [
-        pick_varied(frame[sign * frame["margin"] > 0].sort_values("margin", ascending=sign < 0, kind="stable"))
-        for sign in (-1, 1)
-    ]
+    frame = frame[(frame["task"] == "swap") & frame["subset"].isin(tests)]
+    ranked = (frame[s * frame["margin"] > 0].sort_values("margin", ascending=s < 0, kind="stable") for s in (-1, 1))
+    chosen = list(map(pick_varied, ranked))
     uris = scene_uris(source, pd.concat(chosen)["scene"].tolist())
-    return SurestRecords(*(part.assign(uri=part["scene"].map(uris)) for part in chosen))
+    sides = zip(("wrong", "right"), chosen, strict=True)
+    return {side: part.assign(uri=part["scene"].map(uris)) for side, part in sides}
 
 
 def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
@@ -184,10 +167,6 @@ def pick_varied(ranked: pd.DataFrame) -> pd.DataFrame:
 
 
 def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
-    """Return the images of scenes of a split as small data URIs, by their keys."""
-    from menagerie.generators.storage.pictures import SplitPictures
-    from menagerie.generators.storage.split_file import read_split
-
     split = read_split(source.split)
     shown, wanted = SplitPictures(split), set(scenes)
     tests = {name: records for name, records in split.subsets.items() if name != "train"}
@@ -197,11 +176,7 @@ def scene_uris(source: TestedCell, scenes: Sequence[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def hidden_bins(split: Path) -> dict[str, str]:
-    """Return the bin of each test scene of several objects, by the scene's key: that of the more hidden one of the two
-    objects whose textures are exchanged."""
-    from menagerie.generators.storage.pictures import SplitPictures
-    from menagerie.generators.storage.split_file import read_split
-
+    """Return the bin of each test scene of several objects, by key: of the more hidden one of the exchanged objects."""
     pictures, found = SplitPictures(read_split(split)), {}
     for name, records in pictures.split.subsets.items():
         if name == "train" or not len(records):

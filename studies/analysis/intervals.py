@@ -12,8 +12,8 @@ found by simulation (docs/reports.md, tests/studies/coverage.py):
   don't differ.
 - P - C has a third of the freedom of a normal variance, because near 100 % a few hard pairs decide it.
 
-Few pairs that seeds share say too little of others. Then P - C is left out, and the interval is for these pairs
-(`is_for_own_pairs`). Pairs that have an animal in common count as independent.
+Of few pairs that seeds share P - C is left out, and the interval is for these pairs (`is_for_own_pairs`). Pairs that
+have an animal in common count as independent.
 
 An accuracy has Jeffreys' interval for the effective number of independent records, which have the same variance (Korn
 and Graubard 1998, "Confidence intervals for proportions with small expected number of positive counts"), so that an
@@ -53,7 +53,7 @@ Names = Sequence[Hashable]
 """The seed, or the animal pair, of each cluster."""
 Means = Float64[np.ndarray, "rows groups"]
 Statistic = Callable[[Means], Float64[np.ndarray, " rows"]]
-"""Maps rows of the means of groups to a value each."""
+"""Maps rows of the means of groups, which are in the order of the plan, to a value each."""
 
 
 class Estimate(NamedTuple):
@@ -63,11 +63,10 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n: int
-    """Number of records; for a paired difference, of those whose animal pair both sides have; of a rank correlation,
-    or a mean over seeds, of its values."""
+    """Number of records (of a paired difference, those whose animal pair both sides have), or of values."""
     clusters: int | None
-    """Number of different animal pairs; 0 if no records are kept, as for four-way items. Of a statistic of several
-    groups, the number in the group that has the fewest. None for an interval to which pairs don't matter."""
+    """Number of different animal pairs, in the group that has the fewest; 0 if no records are kept, as for four-way
+    items; None for an interval to which pairs don't matter."""
     seeds: int
     """Number of seeds; of a rank correlation, of trainings."""
     deviation: float
@@ -77,7 +76,6 @@ class Estimate(NamedTuple):
     times: int = 100
     """By what the number is multiplied when it is printed: 100 prints a share in percent."""
     digits: int = 1
-    """How many decimals are printed."""
     p: float = math.nan
     """Two-sided p value of the hypothesis that the number is 0; nan if none is computed."""
 
@@ -99,12 +97,11 @@ class Estimate(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether there is an interval that can decide on which side of a value the number lies. An interval of zero
-        width can only with `MANY_PAIRS` animal pairs or more; fewer pairs may agree by chance."""
+        """Whether there is an interval that can decide on which side of a value the number lies. One of zero width
+        needs `MANY_PAIRS` animal pairs: fewer may agree by chance."""
         return self.known or ((self.clusters or 0) >= MANY_PAIRS and not math.isnan(self.low))
 
     def written(self, number: float) -> str:
-        """Write a number in the estimate's unit."""
         return f"{self.times * number:{'+' if self.signed else ''}.{self.digits}f}"
 
     def __str__(self) -> str:
@@ -118,11 +115,8 @@ NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 
 
 def without_interval(low: float, high: float, pairs: int, seeds: int = 2) -> str:
-    """Return the reason that replaces an interval without information; empty for other intervals.
-
-    One of zero width has none: it would look like perfect certainty. `pairs` and `seeds` are those of the group that
-    has the fewest; without `seeds`, a missing interval is due to two seeds.
-    """
+    """Return the reason that replaces an interval without information; empty for other intervals. One of zero width
+    has none: it would look like perfect certainty. `pairs` and `seeds` are those of the group with the fewest."""
     if pairs < FEWEST:
         return "one animal pair: no interval" if pairs == 1 else f"only {pairs} pairs: no interval"
     if math.isnan(low):
@@ -159,14 +153,13 @@ def mean_over_seeds(values: Sequence[float], least: float = 0.0, most: float = 1
 
 
 def is_for_own_pairs(counts: Table, pairs: Names) -> Bool[np.ndarray, " v"]:
-    """Whether a group's interval is for its own animal pairs alone: they are fewer than `MANY_SHARED`, and on average
-    two seeds or more test each."""
+    """Whether a group's interval is for its own animal pairs alone: fewer than `MANY_SHARED`, each of two seeds or
+    more."""
     number = count_different(counts, pairs)
     return (number < MANY_SHARED) & ((counts > 0).sum(0) >= 2 * number)
 
 
 def count_different(counts: Table, names: Names) -> Int64[np.ndarray, " v"]:
-    """Count the different names of the clusters of each group."""
     return (membership(names) @ (counts > 0).astype(float) > 0).sum(0)
 
 
@@ -182,7 +175,6 @@ class Spread(NamedTuple):
     variance: Row
     student: Row
     weights: Float64[np.ndarray, "3 v"]
-    """The weight of each of the `variance_components`."""
 
     @classmethod
     def of(cls, rest: Table, present: Bool[np.ndarray, "k v"], seeds: Names, pairs: Names) -> "Spread":
@@ -215,9 +207,8 @@ def variance_components(
     seeds: Names,
     pairs: Names,
 ) -> Float64[np.ndarray, "3 v"]:
-    """Return the covariances of estimates by seeds, by pairs, and by the pairs of single seeds, from the contributions
-    of k clusters to their errors. `right` has a column for each of `left`, or one for all. For the third, contributions
-    of several seeds to a pair are centred, so that the effect of the pair itself isn't in it."""
+    """Return the covariances of estimates by seeds, by pairs, and by the pairs of single seeds (centred over the seeds
+    of a pair), from the contributions of k clusters. `right` has a column for each of `left`, or one for all."""
     of_seed, of_pair, there = membership(seeds), membership(pairs), present.astype(float)
     n, g, runs = count_different(there, seeds), count_different(there, pairs), of_pair @ there
     apart = [each - of_pair.T @ np.where(runs > 1, of_pair @ each / np.maximum(runs, 1), 0) for each in (left, right)]
@@ -233,8 +224,7 @@ def variance_components(
 
 
 def accuracy_intervals(sums: Table, counts: Table, seeds: Names, pairs: Names) -> Float64[np.ndarray, "2 v"]:
-    """Intervals of v accuracies, shares from 0 to 1. NaN where `has_interval` is False. With one seed they are for that
-    seed.
+    """Intervals of v accuracies, shares from 0 to 1. NaN where `has_interval` is False.
 
     The effective number of records is at most their number; for this bound the share has Agresti and Coull's two more
     right and two more wrong records. If all clusters are equal, the correlation within them is unknown: then the
@@ -257,8 +247,8 @@ def accuracy_intervals(sums: Table, counts: Table, seeds: Names, pairs: Names) -
 def statistic_interval(
     statistic: Statistic, sums: Table, counts: Table, seeds: Names, pairs: Names
 ) -> tuple[float, float]:
-    """Return the interval of a statistic of the means of v groups; its variance is by the delta method. NaN if a group
-    has no interval (`has_interval`); of zero width if the statistic doesn't change with the means."""
+    """Return the interval of a statistic of the means of v groups, by the delta method. NaN if a group has none; of
+    zero width if the statistic doesn't change with the means."""
     if not has_interval(counts, seeds, pairs).all():
         return math.nan, math.nan
     whole, steps = sums.sum(0) / counts.sum(0), STEP * np.eye(sums.shape[1])
@@ -301,10 +291,9 @@ def jackknife_intervals(
     """Return intervals, nominally of 95 %, of official accuracies, which may be means over groups or over sets that are
     right only as a whole. `numbers` computes them for the records at some indices.
 
-    A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2):
-    clusters are assigned at random (always alike) to parts of equal size, and each number is computed without one part
-    after another. The intervals are for new records and the same model. A number has none if it is undefined, whole or
-    without a part; if fewer than five parts have records of it; or if leaving parts out never changes it.
+    A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2). The
+    intervals are for new records and the same model. A number has none if it is undefined, whole or without a part; if
+    fewer than `FEWEST` parts have records of it; or if leaving parts out never changes it.
     """
     from scipy.special import stdtrit
 

@@ -41,12 +41,10 @@ class Ablations:
     ratio: Sequence[str] = ()
     """Two scalar weights whose ratio after training the report shows."""
     ratio_says: str = ""
-    """The report's sentence on this ratio."""
     claims: Sequence[Claim] = ()
 
     @property
     def lines(self) -> dict[str, str]:
-        """The line of each row outside groups."""
         return {row: line for row, (line, _) in self.rows.items()}
 
 

@@ -27,8 +27,7 @@ class Bound(NamedTuple):
 
 
 def pareto_front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
-    """Return the indices of the settings on the Pareto front, the cheapest first: no other setting has as few images
-    (or as low a cost) and as high accuracy."""
+    """Return the indices of the settings on the Pareto front, the cheapest first."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
     best, kept = -math.inf, []
     for k in order:
@@ -46,7 +45,6 @@ class Curve(NamedTuple):
 
 
 def accuracies(tests: Sequence[PairSums]) -> list[float]:
-    """Return the accuracy of one setting with each seed."""
     shares = [np.sum(list(sums.values()), axis=0) for sums in tests]
     return [float(points / number) for points, number in shares]
 
@@ -57,17 +55,6 @@ def tallies_by_seed(points: "pd.DataFrame") -> list[PairSums]:
         {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}
         for _, part in points.groupby("seed")
     ]
-
-
-def clusters_of(
-    curves: Sequence[Curve],
-) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int], list[str]]:
-    """Return points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the seeds
-    and names of these pairs. All settings must be tested on the same records."""
-    keys = [(seed, pair) for seed, sums in enumerate(curves[0].tests[0]) for pair in sorted(sums)]
-    columns = [[tests[seed][pair] for seed, pair in keys] for curve in curves for tests in curve.tests]
-    table = np.array(columns, np.float64)
-    return table[..., 0].T, table[..., 1].T, [seed for seed, _ in keys], [pair for _, pair in keys]
 
 
 def fewest_images(images: Sequence[int], reached: Sequence[bool]) -> Bound:
@@ -97,8 +84,7 @@ def compare_bounds(one: str, needs: Bound, other: str, rival: Bound) -> str:
 
 
 class ImageRatio(NamedTuple):
-    """The ratio of the first model's images to the other's; infinite if the first never reaches the target, 0 if the
-    other never does, NaN if neither does."""
+    """The ratio of two models' images; infinite if the first never reaches the target, 0 if the other, NaN if both."""
 
     value: float
     low: float
@@ -128,13 +114,14 @@ def bound_text(ratio: float) -> str:
 
 
 def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
-    """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
+    """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target. All
+    settings must be tested on the same records.
 
-    The interval is over draws of the means of all settings of both models (`resampled_means`). Each draw searches again
-    among the settings that were tried, so the interval doesn't cover settings in between. Its bounds are NaN if
-    `has_interval` is False. Draws without a ratio are left out; above 5 % of them the interval goes from 0 to
-    infinity."""
-    sums, counts, *of = clusters_of([first, other])
+    The interval is over draws of the means of all settings of both models (`resampled_means`), among settings that were
+    tried; NaN if `has_interval` is False. Draws without a ratio are left out; above 5 % of them it is unbounded."""
+    keys = [(seed, pair) for seed, sums in enumerate(first.tests[0]) for pair in sorted(sums)]
+    columns = [[tests[seed][pair] for seed, pair in keys] for tests in (*first.tests, *other.tests)]
+    (sums, counts), of = np.array(columns, np.float64).T, ([seed for seed, _ in keys], [pair for _, pair in keys])
     draws = np.concatenate([(sums.sum(0) / counts.sum(0))[None], resampled_means(sums, counts, *of)])
     value, *by_draw = ratios(first, other, draws >= target).tolist()
     known, ends, tail = [its for its in by_draw if not math.isnan(its)], (math.nan, math.nan), (1 - CONFIDENCE) / 2
@@ -147,12 +134,7 @@ def image_ratio(first: Curve, other: Curve, target: float) -> ImageRatio:
 
 
 def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:
-    """Return the ratio in each draw; `reached` says which settings reach the target in it, those of `first` before
-    those of `other`."""
-    count = len(first.images)
-    fewest = [
-        np.where(mask, np.array(images, np.float64), math.inf).min(1)
-        for images, mask in ((first.images, reached[:, :count]), (other.images, reached[:, count:]))
-    ]
-    both = np.isinf(fewest[0]) & np.isinf(fewest[1])
-    return np.divide(fewest[0], fewest[1], out=np.full(len(reached), math.nan), where=~both)
+    """Return the ratio in each draw; `reached` says which settings of `first` and then `other` reach the target."""
+    images = np.where(reached, np.array([*first.images, *other.images], np.float64), math.inf)
+    mine, its = (part.min(1) for part in np.split(images, [len(first.images)], axis=1))
+    return np.divide(mine, its, out=np.full(len(reached), math.nan), where=np.isfinite(mine) | np.isfinite(its))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import UInt8
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from PIL import Image
 
 from menagerie.envs.core.files import whole_file
 
@@ -16,8 +17,7 @@ DOTS_PER_INCH = 110
 
 
 def svg(figure: Figure) -> bytes:
-    """Return the figure as an SVG file, always with the same bytes: matplotlib makes ids from the salt, and writes no
-    date. Text is drawn as paths and needs no font."""
+    """Return the figure as an SVG file, always with the same bytes."""
     with rc_context({"svg.hashsalt": "menagerie"}):
         return figure_bytes(figure, format="svg", metadata={"Date": None})
 
@@ -29,8 +29,8 @@ def figure_bytes(figure: Figure, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def data_uri(content: bytes, kind: str = "png") -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+def data_uri(content: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
 def write_png(path: Path, figure: Figure) -> str:
@@ -50,13 +50,10 @@ def write_figure(path: Path, figure: Figure) -> str:
     return uri
 
 
-def image_uri(image: UInt8[np.ndarray, "h w 3"], most: int = 0, kind: str = "png") -> str:
-    """Return an image as a data URI; if its longer side has more than `most` pixels, it is scaled down to that (0:
-    never). Photographs take a tenth as the `kind` "jpeg"."""
-    from PIL import Image
-
+def image_uri(image: UInt8[np.ndarray, "h w 3"], most: int = 0) -> str:
+    """Return an image as a data URI, its longer side scaled down to `most` pixels (0: never)."""
     shown, buffer = Image.fromarray(image), io.BytesIO()
     if most and max(shown.size) > most:
         shown.thumbnail((most, most), Image.Resampling.LANCZOS)
-    shown.save(buffer, format=kind, quality=80, optimize=True)
-    return data_uri(buffer.getvalue(), kind)
+    shown.save(buffer, format="png", optimize=True)
+    return data_uri(buffer.getvalue())

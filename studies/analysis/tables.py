@@ -106,8 +106,7 @@ def styled_table(
 
 
 def accuracy_style(cell: str, chance: float | int = 50) -> str:
-    """Return the style of a cell that begins with an accuracy in percent: a colour from 0 over `chance`, in the middle
-    of the scale, to 100. A cell with a remark has none."""
+    """Return the style of a cell that begins with an accuracy in percent: its colour; none with a remark."""
     number = NUMBER.match(cell)
     if number is None:
         return ""

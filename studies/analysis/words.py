@@ -25,11 +25,6 @@ TERMS: dict[str, str] = {
 }
 
 
-def one_line(text: str) -> str:
-    """Return a text without its line breaks."""
-    return " ".join(text.split())
-
-
 def explain_model(model: str) -> str:
     """Explain a model in a line, with its paper, as far as its spec gives these."""
     spec = spec_of(model)
@@ -42,12 +37,9 @@ LEAST_STEPS = 200  # a run of fewer measures nothing
 
 
 def smoke_warning(most: int) -> str:
-    """Return a warning for the head of a report none of whose runs took more than `most` steps (0: unknown); empty if
-    these are enough."""
-    if not 0 < most < LEAST_STEPS:
-        return ""
-    says = "Its numbers say nothing about the models."
-    return f"This is a smoke run: no model was trained for more than {most} steps. {says}"
+    """Return a warning for a report whose runs took at most `most` steps (0: unknown); empty if these are enough."""
+    says = f"This is a smoke run: no model was trained for more than {most} steps."
+    return f"{says} Its numbers say nothing about the models." if 0 < most < LEAST_STEPS else ""
 
 
 # By task, how its captions differ.
@@ -107,8 +99,7 @@ SUBSETS: dict[str, str] = {
 
 
 def explain_subsets(tests: Sequence[str]) -> dict[str, str]:
-    """Return the tests in a report, each with its scenes. Tests that differ only in their relation or number are listed
-    once; tests of single hold-out rules are left out."""
+    """Return the tests in a report with their scenes; those that differ only in their relation or number once."""
     patterns = {name: rf"(.+_)?{re.sub('_[NKT]$', r'_[0-9]+', name)}" for name in SUBSETS}
     shown = [name for name, pattern in patterns.items() if any(re.fullmatch(pattern, test) for test in tests)]
     return {name: SUBSETS[name] for name in shown}

@@ -4,7 +4,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import tyro
 from rich.console import Console
@@ -16,9 +16,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
-
-if TYPE_CHECKING:
-    from menagerie.generators.audit.findings import Finding
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.findings import Finding
+from menagerie.generators.parsers.registry import describe, open_parser
+from menagerie.generators.sources.captions_file import parse_file
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,6 @@ class Audit:
 
     def run(self) -> bool:
         """Print the findings on each file, or an error if it can't be read; returns whether a check failed."""
-        from menagerie.envs.worlds import load_world
         from menagerie.generators.audit.run import audit
 
         if not self.files:
@@ -53,7 +53,7 @@ class Audit:
                     failed = True
         return failed
 
-    def print_findings(self, path: Path, findings: "list[Finding]") -> bool:
+    def print_findings(self, path: Path, findings: list[Finding]) -> bool:
         """Print the findings on a file, and how many hold and fail; returns whether one fails."""
         table, words = Table("check", "", "detail", title=str(path)), []
         for finding in findings:
@@ -145,14 +145,10 @@ class Parse:
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Parse":
         """Read the options; the help also has those of each parser."""
-        from menagerie.generators.parsers.registry import describe
-
         about = f"\n\nparsers and their options:\n{describe()}" if help_requested(arguments) else ""
         return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
-        from menagerie.generators.sources.captions_file import parse_file
-
         parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)
         print(self.out)
 
@@ -170,7 +166,6 @@ class Nmi:
     """Folder of the graphs that are kept."""
 
     def run(self) -> None:
-        from menagerie.generators.parsers.registry import open_parser
         from menagerie.generators.sources.information import information_of_captions, information_of_split
 
         if self.file.suffix == ".h5":

@@ -14,11 +14,13 @@ from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, docstring, lis
 from menagerie.envs.core.processes import serve
 from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
+from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, describe_recipe, read_recipe, recipe_names
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.towers.config import SMALL_TOWERS
+from menagerie.studies.frame.cells import shipped_recipes
 
 RENDERING = ("menagerie.envs.render.renderer",)  # modules of rendering processes
 TEMPLATE = Path(__file__).with_name("own_study.txt")
@@ -54,7 +56,6 @@ class Make:
         return read_options(cls, arguments, f"{command} RECIPE", f"{docstring(cls)}\n{about}\n{listed}")
 
     def run(self) -> None:
-        from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.folder import SplitFolder
         from menagerie.generators.storage.pack import pack
 
@@ -93,7 +94,6 @@ class CheckWorld:
     """Processes that render factors."""
 
     def run(self) -> bool:
-        from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.scene_checks import check_factorial
 
         start = time.perf_counter()
@@ -129,8 +129,6 @@ class Scorers:
         if self.name:
             print(scorer_help(self.name))
             return
-        from menagerie.studies.frame.cells import shipped_recipes
-
         scorers = {name: ", ".join(filter(None, (spec.title, spec.source))) for name, spec in specs().items()}
         sizes = {name: size["vision_cfg"] for name, size in SMALL_TOWERS.items()}
         towers = {name: f"layers: {size['layers']}, width: {size['width']}" for name, size in sizes.items()}

@@ -1,5 +1,4 @@
-"""An arm of a study (a run with its place in the study), what a plan may know of arms, and plans that depend on it:
-successive halving of choices by validation accuracy, and rising budgets until that accuracy stops rising."""
+"""An arm of a study (a run with its place in the study), what a plan may know of arms, and plans that depend on it."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,8 +23,7 @@ class Arm(NamedTuple):
     """A training run, or a piece of an evaluation, with its place in a study."""
 
     cell: Any
-    """A training run, a piece of an evaluation, or a result that was read back. It has `id`, which names its folder,
-    `model`, `seed` and `tests`, its subsets in the order of tables."""
+    """Has `id`, which names its folder, `model`, `seed` and `tests`, its subsets in the order of tables."""
     labels: Mapping[str, Any]
     """Columns of the results beside model and seed."""
     file: Path | None = None
@@ -86,8 +84,7 @@ class KnownResults(Protocol):
         """Whether an arm has ended, with a result or without."""
 
     def weights(self, arm: Arm, name: str) -> Start | None:
-        """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet).
-        `name` is the name of these weights in tables."""
+        """Return the weights of a finished arm, called `name` in tables; None if it has none (yet)."""
 
     def has_diverged(self, arm: Arm) -> bool:
         """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
@@ -139,7 +136,6 @@ class Course(NamedTuple):
     chosen: Any
     """The choice that `successive_halving` ended with; None until then, and from `raise_until_flat`."""
     arms: list[Arm]
-    """All arms of the plan so far, finished ones too, each once."""
     means: tuple[float, ...] = ()
     """From `raise_until_flat`: the mean accuracy on validation, for each budget whose arms all have one."""
     waiting: bool = False
@@ -149,8 +145,7 @@ class Course(NamedTuple):
 
     def outlook(self, rise: float) -> str:
         """Return what the budgets so far say of larger ones: "choosing" or "waiting" while runs are missing (before or
-        after the choice), "stopped", "at chance", "rising" if the last budget is better than the best one before by
-        more than `rise`, else "flat"."""
+        after the choice), "stopped", "at chance", "rising" (by more than `rise`) or "flat"."""
         if self.waiting:
             return "choosing" if self.chosen is None else "waiting"
         if self.stopped:
@@ -163,9 +158,8 @@ class Course(NamedTuple):
 def successive_halving(
     known: KnownResults, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
 ) -> Course:
-    """Plan successive halving (Jamieson & Talwalkar 2016). After each budget the better half of the choices (rounded
-    up; of equal ones the earlier) goes on, until one is left. If budgets end before that, the best remaining one is
-    chosen. If budgets double and a longer run continues a shorter one, rounds after the first cost about the same."""
+    """Plan successive halving (Jamieson & Talwalkar 2016). After each budget the better half of the choices by
+    validation accuracy (rounded up; of equal ones the earlier) goes on, until one is left or budgets end."""
     left, arms = list(choices), []
     for budget in budgets:
         if len(left) == 1:
@@ -183,8 +177,8 @@ def successive_halving(
 def raise_until_flat(
     known: KnownResults, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
 ) -> Course:
-    """Plan rising budgets. Each is added when all arms of the one before have ended. Stop if the last `patience`
-    budgets raised the mean accuracy by at most `rise`, unless the model is at chance."""
+    """Plan rising budgets, one after another, until the last `patience` raised the mean validation accuracy by at most
+    `rise`; not while the model is at chance."""
     arms: list[Arm] = []
     means: list[float] = []
     for budget in budgets:
@@ -200,7 +194,7 @@ def raise_until_flat(
 
 
 def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
-    """Whether the last `patience` values exceed the best one before them by at most `rise`. False for too few values,
-    and while the model is at chance, because its accuracy may not have begun to rise."""
+    """Whether the last `patience` values exceed the best one before by at most `rise`. False at chance: its accuracy
+    may not have begun to rise."""
     begun = len(means) > patience and max(means) >= BEGUN
     return begun and max(means[-patience:]) <= max(means[:-patience]) + rise

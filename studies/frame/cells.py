@@ -59,8 +59,7 @@ def shipped_recipes() -> dict[str, list[str]]:
 
 
 def read_recipes(name: str) -> dict[str, Tuned]:
-    """Read a file of tuned recipes, by model: `name` itself if it ends in .json, else the shipped file of that name.
-    Raises for a value that no recipe may have."""
+    """Read a file of tuned recipes, by model: `name` itself if it ends in .json, else the shipped file of that name."""
     path = Path(name)
     if not name.endswith(".json"):
         shipped = sorted(file.stem for file in SHIPPED.glob("*.json"))
@@ -86,7 +85,6 @@ def read_model(entry: dict[str, Any]) -> Tuned:
 
 @lru_cache(maxsize=8)
 def tuned_recipes(study: SplitOptions) -> dict[str, Tuned]:
-    """Read the tuned recipes of the study's models, once."""
     return read_tuned(study.tuned, study.models) if study.tuned not in ("", PAPER_RECIPES) else {}
 
 
@@ -101,8 +99,8 @@ def untuned_models(study: SplitOptions) -> list[str]:
 
 
 def towers(study: SplitOptions, model: str) -> TowerConfig:
-    """Return the towers of a model: the study's, with the architecture that tuning chose. If only other models were
-    tuned, they take theirs, provided that these agree on one and that the study has the default one."""
+    """Return the towers of a model, with the architecture that tuning chose for it or, if that of the study is the
+    default, for all other models."""
     best, theirs = tuned_recipes(study).get(model), {recipe.architecture for recipe in tuned_recipes(study).values()}
     architecture = best.architecture if best else study.architecture
     if not best and len(theirs) == 1 and architecture == ModelOptions.architecture:
@@ -112,7 +110,7 @@ def towers(study: SplitOptions, model: str) -> TowerConfig:
 
 def training_recipe(study: SplitOptions, model: str) -> Recipe:
     """Return the training recipe of a model: the study's, with the fields that were tuned for the model or, on request
-    or with pretrained weights, those of its paper. What a paper doesn't name has its default."""
+    or with pretrained weights, those of its paper, else their defaults."""
     if model in tuned_recipes(study):
         return replace(study.recipe, **tuned_recipes(study)[model].fields)
     spec, plain = spec_of(model), Recipe()
@@ -123,21 +121,17 @@ def training_recipe(study: SplitOptions, model: str) -> Recipe:
 
 
 def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -> str:
-    """Write a model's recipe (its own, or the given one) and all its options in a line. It also says what the recipe
-    was tuned for, if that isn't this study."""
+    """Write a model's recipe (its own, or the given one), its options, and what it was tuned for, in a line."""
     start = f"from {study.pretrained}" if study.pretrained else "from scratch"
     recipe = recipe or training_recipe(study, model)
     named = ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
     text = f"{towers(study, model).architecture} {start}; {named}"
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
     options = asdict(spec_of(model).make_config(model_options(study, model))).items()
-    text += "; " * bool(options) + ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in options
-    )
-    if not study.tuned:
-        return text
-    if study.tuned == PAPER_RECIPES:
-        return f"{text} (its paper's)"
+    said = [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in options]
+    text += "; " * bool(said) + ", ".join(said)
+    if study.tuned in ("", PAPER_RECIPES):
+        return text + " (its paper's)" * bool(study.tuned)
     if model not in tuned_recipes(study):
         return f"{text} (not tuned)"
     there = tuned_recipes(study)[model].conditions
@@ -156,8 +150,8 @@ parser_hash = lru_cache(maxsize=8)(parser_digest)  # opening a parser may take s
 
 
 def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
-    """Return the training run of a model on a split. Its base, if its model has a stage before its own, is that stage's
-    run on the model's towers, with the recipe of the stage's model or the one that was tuned for both together."""
+    """Return the training run of a model on a split. Its base is the run of the stage before its model, if it has one,
+    on the model's towers, with the recipe of the stage's model or the one tuned for both together."""
     spec, base = spec_of(model), None
     if spec.stage:
         base = replace(cell_of(study, spec.stage.scorer, data, seed), towers=towers(study, model), options={})
@@ -165,12 +159,8 @@ def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
             base = replace(base, recipe=training_recipe(study, model))
     graphs = study.graph_source if "graphs" in spec.reads else GraphSource()
     return Cell(
-        **{"model": model, "seed": seed, "data": data, "towers": towers(study, model)},
-        **{
-            "recipe": training_recipe(study, model),
-            "options": model_options(study, model),
-            "negatives": spec.negatives,
-        },
+        **{"model": model, "seed": seed, "data": data, "towers": towers(study, model), "negatives": spec.negatives},
+        **{"recipe": training_recipe(study, model), "options": model_options(study, model)},
         **{"device": study.device, "threads": study.threads, "files": own_files(model, study.pretrained)},
         **{"base": base, "graphs": graphs, "parser": parser_hash(graphs.graphs)},
     )

@@ -12,7 +12,7 @@ import pandas as pd
 import vl_convert
 from markupsafe import Markup
 
-from menagerie.envs.core.files import whole_file
+from menagerie.envs.core.files import whole_file, write_text
 from menagerie.models.registry import short_name
 from menagerie.studies.runs.training_log import read_training
 
@@ -56,7 +56,6 @@ def panels(
 
 
 def chance_rule(**encoding: Any) -> alt.Chart:
-    """Draw a dotted line at the chance of each panel."""
     return alt.Chart().mark_rule(strokeDash=DOTTED, color=GREY, size=1.5).encode(**encoding)
 
 
@@ -66,8 +65,7 @@ def write_chart(path: Path, chart: alt.TopLevelMixin) -> Markup:
     specification["config"] = CONFIG
     with whole_file(path) as temporary:
         temporary.write_bytes(vl_convert.vegalite_to_png(specification, scale=SCALE))
-    with whole_file(path.with_suffix(".svg")) as temporary:
-        temporary.write_text(vl_convert.vegalite_to_svg(specification), "utf-8")
+    write_text(path.with_suffix(".svg"), vl_convert.vegalite_to_svg(specification))
     return Markup(json.dumps(specification).replace("<", "\\u003c"))
 
 
@@ -84,8 +82,7 @@ CURVES = {"loss": "loss", "validation": PERCENT, "learning_rate": "learning rate
 
 
 class RunCurve(NamedTuple):
-    """One cell: its label in the figure, and its folder. Cells with the same label differ only by seed and look the
-    same."""
+    """One cell: its label in the figure, which its other seeds share, and its folder."""
 
     model: str
     label: str
@@ -93,8 +90,8 @@ class RunCurve(NamedTuple):
 
 
 def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> alt.TopLevelMixin | None:
-    """Draw the curves of all cells that have a training log, with a column of panels per model; None if no cell has
-    one. `chance`, in percent, is that of validation."""
+    """Draw the curves of all cells with a training log, by model; None without any. `chance` of validation is in
+    percent."""
     parts = [
         curve_rows(table).assign(model=short_name(curve.model), label=curve.label, run=str(k))
         for k, curve in enumerate(curves)
@@ -115,10 +112,8 @@ def training_curves(curves: Sequence[RunCurve], chance: float = 50.0) -> alt.Top
         "row": alt.Row("panel:N", sort=[*CURVES.values()], header=alt.Header(labelAngle=-90)),
         "column": alt.Column("model:N", sort=[*frame["model"].unique()]),
     }
-    chart = alt.layer(lines, dots, chance_rule(y=alt.Y("min(chance):Q", title=None)), data=frame).properties(
-        width=220, height=120
-    )
-    return chart.facet(**sides).resolve_scale(y="independent")
+    chart = alt.layer(lines, dots, chance_rule(y=alt.Y("min(chance):Q", title=None)), data=frame)
+    return chart.properties(width=220, height=120).facet(**sides).resolve_scale(y="independent")
 
 
 def curve_rows(table: Mapping[str, np.ndarray]) -> pd.DataFrame:

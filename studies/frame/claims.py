@@ -1,24 +1,21 @@
 """What runs say of claims and of factors: verdicts by the intervals of differences, and effects in two-level designs.
 
 For up to four factors, all combinations are run. For five or more it is half of them, those in which the product of all
-signs is 1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): of resolution V with five factors and VI
-with six. So no main effect shares its contrast with another one or with a pair, and no pair with another pair. With k
-factors, an effect of j of them can't be separated from the interaction of the k - j others.
+signs is 1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): an effect of j of k factors can't be
+separated from the interaction of the k - j others.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.studies.analysis.intervals import Estimate
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.parts import Chart, Part, Rows, Sentence
 from menagerie.studies.frame.records import TESTS, Records
-
-if TYPE_CHECKING:
-    from menagerie.studies.frame.estimate import Estimate
 
 NOTHING = "–"  # there is no difference
 HEADER = ("claim", "compared", "tests, their records pooled", "decided", "difference in points, with its interval")
@@ -31,7 +28,7 @@ Effect = tuple[str, ...]
 """The factors of an effect: one for a main effect, two for the interaction of a pair, more for higher interactions."""
 Levels = Mapping[str, tuple[Any, Any]]
 """The two values of each factor, by the label that runs have for it."""
-Found = Mapping[tuple[Any, ...], Mapping[Effect, "Estimate"]]
+Found = Mapping[tuple[Any, ...], Mapping[Effect, Estimate]]
 """The effects for each combination of some labels, such as each model."""
 
 
@@ -40,32 +37,30 @@ class Verdict(NamedTuple):
 
     claim: str
     row: str
-    """What is compared, by its names in the tables."""
     tests: str
     outcome: str
     """One of "confirmed", "contradicted", "undecided", "not tested"."""
     difference: str
-    """The difference with its interval."""
 
 
-def make_verdict(claim: str, row: str, tests: str, delta: "Estimate | None", sign: int) -> Verdict:
+def make_verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int) -> Verdict:
     """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0."""
     return Verdict(claim, row, tests, judge_difference(delta, sign), NOTHING if delta is None else str(delta))
 
 
-def judge_difference(delta: "Estimate | None", sign: int) -> str:
+def judge_difference(delta: Estimate | None, sign: int) -> str:
     """Return the outcome: whether the interval of a difference is on one side of 0, and on the side of `sign`."""
     if delta is None:
         return "not tested"
     return {sign: "confirmed", -sign: "contradicted"}.get(sign_of_effect(delta), "undecided")
 
 
-def sign_of_effect(its: "Estimate") -> int:
+def sign_of_effect(its: Estimate) -> int:
     """1 for an effect or a difference whose interval is above 0, -1 for one whose interval is below, else 0."""
     return int(its.low > 0) - int(its.high < 0) if its.conclusive else 0
 
 
-def points_above(its: "Estimate", share: float) -> "Estimate":
+def points_above(its: Estimate, share: float) -> Estimate:
     """Return an accuracy minus `share`, as a difference with a sign."""
     return its._replace(value=its.value - share, low=its.low - share, high=its.high - share, signed=True)
 
@@ -79,7 +74,6 @@ def claim_parts(verdicts: Sequence[Verdict], says: str) -> Iterator[Part]:
 
 
 def design(factors: int) -> list[Signs]:
-    """Return the signs of each run of a design of at least one factor."""
     if factors <= ALL:
         return list(product((-1, 1), repeat=factors))
     return [(*signs, prod(signs)) for signs in product((-1, 1), repeat=factors - 1)]
@@ -93,19 +87,18 @@ def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
 
 def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), most: int = 2) -> Found:
     """Estimate every effect of up to `most` factors on the records of one test, for each combination of the labels
-    `by`. Only seeds for which all runs are finished count.
+    `by`, over the seeds for which all runs are finished.
 
-    An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others. For
-    a pair of factors this is half the difference between one factor's effect at the other's second level and at its
-    first. Intervals are those of paired differences of records. Raises `UserError` if runs were tested by different
-    records.
+    An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others.
+    Intervals are those of paired differences. Raises `UserError` if runs were tested by different records.
     """
     from menagerie.studies.frame.estimate import KEY, estimate
 
     runs, points, found = len(design(len(levels))), records.points, {}
     for key, part in points.groupby(list(by), sort=False) if len(points) else ():
-        seeds = finished_seeds(records, dict(zip(by, key, strict=True)), runs)
-        part = part[part["seed"].isin(seeds)]
+        labels = {name: value for name, value in zip(by, key, strict=True) if name not in TESTS}
+        seeds = Counter(arm.cell.seed for arm, _ in records.results if labels.items() <= arm.place.items())
+        part = part[part["seed"].isin([seed for seed, finished in seeds.items() if finished == runs])]
         signs = {name: part[name].eq(as_column(both[1])) * 2 - 1 for name, both in levels.items()}
         for effect in effects(tuple(levels), most) if len(part) else ():
             signed = part.assign(value=part["value"] * prod(signs[name] for name in effect))
@@ -117,15 +110,7 @@ def contrasts(records: Records, levels: Levels, by: Sequence[str] = ("model",), 
     return found
 
 
-def finished_seeds(records: Records, labels: Mapping[str, Any], runs: int) -> list[int]:
-    """List the seeds for which all runs of the design with these labels are finished."""
-    labels = {name: value for name, value in labels.items() if name not in TESTS}
-    seeds = [arm.cell.seed for arm, _ in records.results if labels.items() <= arm.place.items()]
-    return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
-
-
-def clear_effects(found: Mapping[Effect, "Estimate"], words: Callable[[Effect], str]) -> str:
-    """Write the effects whose sign is certain, in points."""
+def clear_effects(found: Mapping[Effect, Estimate], words: Callable[[Effect], str]) -> str:
     said = [f"{words(effect)} {its}" for effect, its in found.items() if sign_of_effect(its)]
     return f"clear effects in points: {', '.join(said) or 'none'}"
 
@@ -133,8 +118,8 @@ def clear_effects(found: Mapping[Effect, "Estimate"], words: Callable[[Effect], 
 def effect_parts(
     name: str, found: Found, by: Sequence[str], words: Callable[[Effect], str], says: str = ""
 ) -> Iterator[Part]:
-    """Yield a figure of all effects, with a panel for each combination of the labels `by`, and the same as a table.
-    Effects whose sign isn't certain (`sign_of_effect`) are grey."""
+    """Yield a figure of all effects by the labels `by`, and the same as a table. Those without a certain sign are
+    grey."""
     if not found:
         return
     import altair as alt

@@ -20,6 +20,7 @@ from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import PAPER_RECIPES, model_options, towers, training_recipe, tuned_recipes
 from menagerie.studies.frame.options import EXECUTION, SplitOptions
+from menagerie.studies.frame.records import compare_runs
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, all_arms, takes_negatives
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import COMPARE, only_models, parse_study, runs_to_compare
@@ -32,8 +33,8 @@ from menagerie.studies.runs.training_log import check_loggers
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     """Run the study whose file was started, or compare two of its runs. Study files call this at their end.
 
-    `default` is the preset that is used without `--preset`; if empty, it is "laptop" where there is one, else the
-    first. Does nothing if another process imports the file only for its classes.
+    `default` is the preset without `--preset`; empty: "laptop" where there is one, else the first. Does nothing if
+    another process imports the file only for its classes.
     """
     frame = inspect.currentframe()
     while frame and frame.f_code.co_name != "<module>":
@@ -55,14 +56,11 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
 
 
 def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
-    """Parse the options of the study called `name`, check it, and run it; or do a dry run or a comparison. Returns the
-    exit status."""
+    """Parse the options of a study, check it, and run, time or compare it; returns the exit status."""
     for preset, study in presets.items():
         check_preset(preset, study)
     trains = isinstance(presets[default], Study)
     if trains and (runs := runs_to_compare()):
-        from menagerie.studies.frame.records import compare_runs
-
         print(compare_runs(*runs))
         return None
     preset, study = parse_study(presets, default, description, (COMPARE,) if trains else ())
@@ -104,8 +102,7 @@ def check_preset(name: str, study: AnyStudy) -> None:
 
 
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
-    """Raise for unknown models, for options that the study decides itself, and for those that tuning would replace.
-    Print those that change nothing."""
+    """Raise for unknown models and for options that the study or tuning decides; print those that change nothing."""
     if isinstance(study, Study):
         for model in study.models:
             check_scorer(model)
@@ -196,8 +193,7 @@ def check_states(study: AnyStudy, arms: Sequence[Arm]) -> None:
 
 
 def check_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
-    """Raise if batches must have counterfactuals of images, but the training pairs of some cell have none; if the loss
-    of a cell can't use the false captions of its recipe, or if for that reason no cell is planned."""
+    """Raise for counterfactuals that training pairs don't have, and for false captions that no loss can use."""
     if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
         raise UserError(
             "--image-negatives puts training images and their counterfactuals into one batch, but at some place no "
@@ -211,8 +207,7 @@ def check_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
 
 
 def check_machine(device: str, cells: Mapping[str, Cell], count: int) -> None:
-    """Raise for towers, scorers or a device that can't work on this machine. `count` processes train each cell; `cells`
-    are named by arms. Imports torch."""
+    """Raise for towers, scorers (`cells` by arm) or a device that can't work here with `count` processes for a cell."""
     from menagerie.models.towers.build import check_towers
 
     check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else count)
@@ -224,9 +219,8 @@ def check_machine(device: str, cells: Mapping[str, Cell], count: int) -> None:
 
 
 def check_model(name: str, cell: Cell, count: int, whole: bool) -> None:
-    """Raise if the model of an arm can't be built as configured, can't be trained by `count` processes together or, if
-    `whole`, breaks the contract of scorers, which is checked on these very towers if they are small, else on the
-    smallest."""
+    """Raise if an arm's model can't be built or be trained by `count` processes together or, if `whole`, breaks the
+    contract of scorers, which is checked on these very towers if they are small, else on the smallest."""
     from menagerie.models.contract import attempt, build_for_contract, check_contract
     from menagerie.models.towers.config import SMALL_TOWERS
     from menagerie.models.training.encoding import check_together

@@ -23,7 +23,6 @@ class RunCost(NamedTuple):
     """The cost of one run, including the run of the scorer that it is built on (`Cell.base`)."""
 
     images: int
-    """Images of all steps."""
     flops: float
     """Floating-point operations of all steps, forwards and backwards: two for each multiplication with addition in
     matrix products, convolutions and attention. Elementwise operations aren't counted."""
@@ -37,7 +36,6 @@ class RunCost(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """Images, TFLOP and CPU-seconds as texts."""
         return f"{self.images:,}", quantity_text(self.flops / 1e12), quantity_text(self.cpu_seconds)
 
 
@@ -47,14 +45,12 @@ def quantity_text(value: float) -> str:
 
 
 def cost_in_labels(arm: Arm) -> RunCost:
-    """Read a run's cost from the labels of its arm."""
     seconds = arm.labels["cpu_seconds"]
     return RunCost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
 
 
 def run_cost(cell: Cell, alike: Sequence[Cell], out: Path) -> RunCost:
-    """Return the cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same. The
-    time is their median, because a machine isn't always equally fast."""
+    """Return the cost of a run of the study in `out`; the time is the median of all runs whose steps are `alike`."""
     flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike, out)
     if cell.base:
         before = run_cost(cell.base, [other.base for other in alike if other.base], out)
@@ -78,8 +74,8 @@ def run_flops(cell: Cell) -> float:
 
 
 def step_flops(cell: Cell) -> tuple[float, float]:
-    """Count the operations of a step in the single-object phase, and of one after it, on a few steps that are not kept.
-    Captions are those of the cell's split. Images are noise, because the cost doesn't depend on what they show."""
+    """Count the operations of a step in the single-object phase, and of one after it, on a few steps with the captions
+    of the cell's split and images of noise."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 

@@ -1,5 +1,4 @@
-"""Draws the parts of a page: for each kind, a function that writes the part's files and returns its content for the
-page's template."""
+"""Draws the parts of a page: each kind's function writes its files and returns its content for the template."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,6 @@ from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.errors import TestedCell, breakdown_rows, error_table, surest_records
 from menagerie.studies.analysis.pictures import write_figure
 from menagerie.studies.analysis.tables import meaning_of_flags, styled_table, to_csv
-from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame import parts
 from menagerie.studies.frame.charts import RunCurve, training_curves, write_chart
 from menagerie.studies.frame.figures import draw_figure
@@ -27,8 +25,7 @@ OF_PART = re.compile(r"[\w.-]+\.(csv|tex)|figures/[\w.-]+\.(png|svg|csv)")
 
 
 def drop_former(shown: Iterable[parts.Part], out: Path) -> None:
-    """Delete the files of parts of the folder's earlier page that aren't among those `shown`: tables of the earlier
-    page would seem to be this one's."""
+    """Delete files of the folder's earlier page that would seem to be of this one: those of parts not `shown`."""
     names = {name for part in shown if isinstance(part, parts.FilePart) for name in part.files}
     listed = out / LISTED
     former = set(listed.read_text(errors="replace").splitlines()) if listed.exists() else set()
@@ -39,8 +36,7 @@ def drop_former(shown: Iterable[parts.Part], out: Path) -> None:
 
 @singledispatch
 def write_page_part(part: parts.Part, out: Path) -> dict[str, Any]:
-    """Write the files of a part into a study's folder; returns the part's kind and content for the template of
-    pages."""
+    """Write the files of a part into a study's folder; returns its kind and content for the template."""
     raise TypeError(f"nothing draws a {type(part).__name__}")
 
 
@@ -58,7 +54,7 @@ def _(part: parts.Facts, out: Path) -> dict[str, Any]:
 def _(part: parts.Rows, out: Path) -> dict[str, Any]:
     frame = pd.DataFrame([list(row) for row in part.rows], columns=list(part.header))
     to_csv(out / f"{part.name}.csv", frame)
-    return table_content(part, frame, 1 if part.shaded else None, CHANCES)
+    return table_content(part, frame)
 
 
 @write_page_part.register
@@ -68,15 +64,13 @@ def _(part: parts.Table, out: Path) -> dict[str, Any]:
     accuracies = not (part.against or part.intervals or part.beside)
     noted = replace(part, says=f"{part.says} {sheet.notes}".strip())
     content = table_content(noted, sheet.frame, len(sheet.labels) if accuracies else None, sheet.chances)
-    return content | {"flags": meaning_of_flags(sheet.frame), "numbers": sheet.sizes, "caption": plain(part.says)}
+    return content | {"flags": meaning_of_flags(sheet.frame), "caption": plain(part.says)}
 
 
-def table_content(
-    part: parts.FilePart, frame: pd.DataFrame, shaded: int | None, chances: Mapping[str, float]
-) -> dict[str, Any]:
-    """Return a table's content for the page; columns from `shaded` on get the colours of accuracies."""
-    content = named_content(part, "table") | {"html": styled_table(frame, shaded, chances)}
-    return content | {"frame": frame, "caption": plain(part.says), "flags": "", "numbers": ""}
+def table_content(part: parts.FilePart, frame: pd.DataFrame, *shaded: Any) -> dict[str, Any]:
+    """Return a table's content for the page; `shaded` are further arguments of `styled_table`."""
+    content = {"html": styled_table(frame, *shaded), "frame": frame, "caption": plain(part.says)}
+    return named_content(part, "table") | content | {"flags": ""}
 
 
 @write_page_part.register
@@ -139,12 +133,11 @@ def _(part: parts.Cases, out: Path) -> dict[str, Any]:
 
 
 def error_section(part: parts.Cases, places: Mapping[Key, Sequence[TestedCell]], at: int) -> dict[str, Any]:
-    """Describe one model's errors for the page."""
     tests = {test: part.word("subset", test) for test in part.records.tests}
     (key, (first, *_)), names = next(iter(places.items())), list(part.rows)
     facts = [f"{n.replace('_', ' ')} {part.word(n, v)}" for n, v in zip(names, key, strict=True) if n != "model"]
     rows = error_table(breakdown_rows(tuple(source for its in places.values() for source in its)), list(tests))
-    surest = surest_records(first, tuple(tests))._asdict()
+    surest = surest_records(first, tuple(tests))
     return {
         "model": part.word("model", key[at]),
         "html": styled_table(rows.rename(columns=tests), 2),
@@ -154,7 +147,6 @@ def error_section(part: parts.Cases, places: Mapping[Key, Sequence[TestedCell]],
 
 
 def example(row: Any, tests: Mapping[str, str]) -> dict[str, str]:
-    """Return a record for the page, with its scores."""
     true, false = f"{row.caption}: {row.score_caption:#.4g}", f"{row.negative}: {row.score_negative:#.4g}"
     return {"uri": row.uri, "true": f"✓ {true}", "false": f"✗ {false}", "note": tests[row.subset]}
 
@@ -179,8 +171,6 @@ def chart_content(part: parts.FilePart, out: Path, chart: Any, numbers: Any = No
 
 
 def named_content(part: parts.FilePart, kind: str) -> dict[str, Any]:
-    """Return the content that all parts with files have: kind, name, sentence, and the line behind which the part is
-    hidden."""
     return {"kind": kind, "name": part.name, "says": mark_up(part.says), "folded": mark_up(part.folded)}
 
 

@@ -1,6 +1,5 @@
-"""`--dry-run`: what a study would render, how long its training steps would take on this machine (a step of each model
-is taken and discarded), and the page of a user's study from invented results, so that mistakes in it are found before
-anything is trained."""
+"""`--dry-run`: what a study would render, how long its training steps would take here (one of each model is taken and
+discarded), and the page of a user's study from invented results, to find mistakes in it before anything is trained."""
 
 import time
 import warnings
@@ -48,8 +47,7 @@ LEVEL = {"accuracy": 0.75, "official": 4 / 6, "tie_rate": 1 / 6, "n": len(MARGIN
 
 
 def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and about how long the steps take. For an adaptive study that is the
-    longest case."""
+    """Print what is to be rendered and trained, and about how long it takes: of an adaptive study, the longest case."""
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
         study = study.prepare(folder)
@@ -72,8 +70,7 @@ def dry_run(study: Study) -> None:
 
 
 def print_training_time(arms: Sequence[Arm]) -> float:
-    """Print the steps of each kind of run with their time; returns the seconds that all runs take one after another.
-    Runs are of one kind if their steps cost about the same."""
+    """Print the steps and their time of runs whose steps cost about the same; returns the seconds of all runs."""
     alike: dict[tuple[Any, ...], list[Arm]] = {}
     for arm in arms:
         cell = arm.cell.trained_as
@@ -136,8 +133,7 @@ noise = lru_cache(maxsize=4)(Noise)  # making one takes longer than a step
 
 
 def time_step(cell: Cell, data: Captioned) -> float:
-    """Return the seconds of a step of a cell's scorer, which has random weights. Pretrained weights, which may not be
-    here yet, would take as long."""
+    """Return the seconds of a step of a cell's scorer, which has random weights: others would take as long."""
     towers = replace(cell.towers, pretrained="", load=True)
     scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).to(cell.device)
     scorer.train()
@@ -153,16 +149,14 @@ def time_step(cell: Cell, data: Captioned) -> float:
 def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
     """Make a user's page once from invented results of all arms; an error passes through.
 
-    Does nothing for shipped studies, which have tests, for more than `MOST` arms, for arms that aren't training runs,
-    for studies with a `prepare`, whose arms aren't known yet, and for those that read measures or costs of trained
-    models.
+    Does nothing for shipped studies, for more than `MOST` arms, for arms that aren't training runs, and for studies
+    with a `prepare`, measures or costs.
     """
     kind, plain = type(study), (AnyStudy.prepare, AnyStudy.measurements, AnyStudy.measures)
     file = getattr(getattr(kind.page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
-    if ships or (kind.prepare, kind.measurements, kind.measures) != plain:
-        return
-    if len(arms) > MOST or not all(arm.trains for arm in arms):
+    other = (kind.prepare, kind.measurements, kind.measures) != plain or not all(arm.trains for arm in arms)
+    if ships or other or len(arms) > MOST:
         return
     with scratch_folder() as out, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of arithmetic: all invented runs are equal

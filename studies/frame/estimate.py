@@ -6,7 +6,7 @@ half for a tie, else 0. Intervals are those of `intervals`.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,17 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
-from menagerie.studies.analysis.intervals import NOTHING, Estimate, accuracy_intervals, statistic_interval
+from menagerie.studies.analysis.intervals import NOTHING, Estimate, Statistic, accuracy_intervals, statistic_interval
 from menagerie.studies.analysis.tables import DASH
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
 """Columns that identify a record of an arm."""
-Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
-"""Maps means (along the last axis, in the order of the plan) to one number per row."""
 Key = tuple[Any, ...]
 Groups = Mapping[Key, pd.DataFrame]
 
 
 def estimate_or_dash(its: Estimate | None) -> str:
-    """Return an estimate as text; a dash if there is none."""
     return str(its or DASH)
 
 
@@ -42,8 +39,8 @@ def points_in(folder: Path) -> pd.DataFrame:
 
 @cache
 def four_way_scores(folder: Path, part: str) -> pd.DataFrame:
-    """The records of `points_in` that are swaps with a counterfactual image. Their `value` is 1 if the four-way item is
-    right by its "text", "image" or "group" score, else 0; a tie is wrong."""
+    """The records of `points_in` with a counterfactual image. `value` is 1 if the four-way item is right by its "text",
+    "image" or "group" score, else 0; a tie is wrong."""
     records = read_predictions(folder, counterfactuals=True).dropna(subset=COUNTERFACTUAL)
     own, own_false, counterfactual_false, counterfactual = (records[name] for name in (*SCORES, *COUNTERFACTUAL))
     text = (own > own_false) & (counterfactual > counterfactual_false)
@@ -73,11 +70,11 @@ def estimates(
 
 
 def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Subtract from a group's records those of the group that it is compared with, over the animal pairs of a seed,
-    subset and task that both have. None for that group itself, and for two groups without common pairs.
+    """Subtract from a group's records those of the group that it is compared with, over the animal pairs (of a seed,
+    subset and task) that both have. None for that group itself, and without common pairs.
 
-    Records are subtracted one by one if all of them match. If data or captions differ, each gets the mean difference of
-    its animal pair. Raises `UserError` for a record that occurs twice: then another label must distinguish them.
+    If not all records match, each gets the mean difference of its animal pair. Raises `UserError` for a record that
+    occurs twice.
     """
     other = tuple(against.get(name, value) for name, value in zip(by, key, strict=True))
     if other == key or other not in groups:
@@ -109,8 +106,7 @@ def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
 def interval(
     sums: bytes, counts: bytes, seeds: tuple[Hashable, ...], pairs: tuple[Hashable, ...], signed: bool
 ) -> tuple[float, float]:
-    """Compute the interval of one group from the sums of its clusters' records and their numbers, both as bytes of an
-    array."""
+    """Compute the interval of a group from the sums and numbers of its clusters' records, as bytes of arrays."""
     table = [np.frombuffer(each, float)[:, None] for each in (sums, counts)]
     if signed:
         return statistic_interval(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
@@ -119,8 +115,7 @@ def interval(
 
 
 def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate | None:
-    """Estimate a statistic of the means of several groups, over the seeds that all of them have; None if there is
-    none."""
+    """Estimate a statistic of the means of several groups, over the seeds that all have; None if there is none."""
     common = set.intersection(*(set(part["seed"]) for part in parts))
     if not common:
         return None
@@ -138,8 +133,7 @@ def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estima
 def clusters(
     parts: Sequence[pd.DataFrame],
 ) -> tuple[Float64[np.ndarray, "clusters groups"], Float64[np.ndarray, "clusters groups"], list[Any], list[Any]]:
-    """Sum and count records by animal pair of a seed (rows) and group (columns); also returns the seed and the pair of
-    each row."""
+    """Sum and count records by animal pair of a seed (rows) and group; returns the seed and pair of each row too."""
     summed = [part.groupby(["seed", "animals"])["value"].agg(["sum", "count"]) for part in parts]
     both = pd.concat(summed, axis=1, keys=range(len(parts))).fillna(0.0).sort_index()
     sums, counts = (both.xs(name, axis=1, level=1).to_numpy(float) for name in ("sum", "count"))
@@ -147,8 +141,7 @@ def clusters(
 
 
 def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estimate]:
-    """Estimate the mean over all records of each group of `scores` whose records aren't kept, such as those of four-way
-    items. Each accuracy counts by its number of records `n`."""
+    """Estimate the means of groups of `scores` whose records aren't kept, such as four-way items, weighted by `n`."""
     scores, found = scores.dropna(subset="accuracy"), {}
     for key, part in scores.assign(right=scores["accuracy"] * scores["n"]).groupby(list(by), sort=False):
         sums = part.groupby("seed", sort=False)[["right", "n"]].sum()
@@ -159,8 +152,7 @@ def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estima
 
 
 def compare_groups(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
-    """Estimate the means of two groups, and the second minus the first over the seeds that both have. Their records are
-    of different images and can't be paired."""
+    """Estimate the means of two groups whose records can't be paired, and the second minus the first."""
     return *(estimate(part) if len(part) else NOTHING for part in (first, second)), group_gap(first, second)
 
 

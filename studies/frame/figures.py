@@ -1,5 +1,4 @@
-"""Draws the figures of a page as altair charts: lines, points, bars and heat maps, with a panel for each combination
-of some labels."""
+"""Draws the figures of a page as altair charts, with a panel for each combination of some labels."""
 
 import json
 import textwrap
@@ -35,7 +34,6 @@ class DrawnFigure(NamedTuple):
     chart: alt.TopLevelMixin
     numbers: PartNumbers
     note: str = ""
-    """A sentence for the caption."""
 
 
 def axis_name(name: str) -> str:
@@ -49,15 +47,13 @@ def heading(part: RecordsPart, names: Sequence[str], key: Key) -> str:
 
 
 def panel_row(part: FigurePart, panel: Key) -> dict[str, Any]:
-    """Return the columns of a panel: its title, and chance in percent, that of its task or of the only task of all
-    records."""
+    """Return the columns of a panel: its title, and chance in percent, of its task or of the only one there is."""
     tasks = {*part.records.scores.task}
     task = dict(zip(part.panels, panel, strict=True)).get("task", tasks.pop() if len(tasks) == 1 else "")
     return {"panel": heading(part, part.panels, panel), "chance": part.chances.get(task, CHANCES.get(task, 50.0))}
 
 
 def percents(its: Estimate) -> dict[str, Any]:
-    """Return an estimate's numbers in percent, and as a text."""
     return {"value": 100 * its.value, "low": 100 * its.low, "high": 100 * its.high, "estimate": str(its)}
 
 
@@ -94,13 +90,11 @@ def placed_frame(numbers: PartNumbers, part: PlacedPart) -> tuple[pd.DataFrame, 
 
 
 def has_words(part: PlacedPart) -> bool:
-    """Whether the values along the axis are words."""
     return not part.at and not all(isinstance(value, int | float) for value in part.records.labels(part.x))
 
 
 def x_axis(part: PlacedPart) -> alt.X:
-    """Make the axis of `x`: words in the order of the plan, ticks at its values if these are few, else at round
-    numbers."""
+    """Make the axis of `x`: words in the order of the plan, ticks at few values, else at round numbers."""
     name, values = part.along or axis_name(part.at or part.x), part.records.labels(part.x)
     if has_words(part):
         words = [part.word(part.x, value) for value in values]
@@ -114,12 +108,10 @@ def x_axis(part: PlacedPart) -> alt.X:
 
 
 def of_kind(kind: str) -> alt.Chart:
-    """Make a layer of the rows of one kind in the chart's frame."""
     return alt.Chart().transform_filter(alt.datum.kind == kind)
 
 
 def level_rule(level: float | None) -> list[alt.Chart]:
-    """Draw a dashed line at a share, if there is one."""
     if level is None:
         return []
     rule = alt.Chart().mark_rule(strokeDash=DASHED, color="#999")
@@ -127,7 +119,6 @@ def level_rule(level: float | None) -> list[alt.Chart]:
 
 
 def draw_lines(part: Lines) -> DrawnFigure:
-    """Draw a line for each colour and stroke, with the interval as a band."""
     numbers = PartNumbers(part, list(dict.fromkeys(filter(None, [*part.panels, part.colour, part.stroke, part.x]))))
     (frame, colours), beside = placed_frame(numbers, part), beside_rows(part)
     frame = pd.concat([frame.drop(columns="key"), *([pd.DataFrame(beside)] if beside else [])], ignore_index=True)
@@ -164,8 +155,8 @@ def panel_names(numbers: PartNumbers, part: FigurePart) -> list[str]:
 
 
 def draw_front(part: Front) -> DrawnFigure:
-    """Draw a ring for each setting, steps along the settings that no other beats, and points at how these do on the
-    records `judged`. Without `panels`, each of many colours has its own panel."""
+    """Draw a ring for each setting, steps along the best, and points at how these do on the records `judged`. Without
+    `panels`, each of many colours has its own panel."""
     numbers = PartNumbers(part, list(dict.fromkeys([*part.panels, part.colour, *part.points])))
     (frame, colours), every = placed_frame(numbers, part), panel_names(numbers, part)
     if len(colours) > MOST_TOGETHER and not part.panels:
@@ -192,7 +183,6 @@ def draw_front(part: Front) -> DrawnFigure:
 
 
 def draw_bars(part: Bars) -> DrawnFigure:
-    """Draw a bar or a dot for each row and colour."""
     numbers = PartNumbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
     frame, signed = bar_frame(numbers, part), part.against is not None
     dotted, pale = part.dots or signed, "" if part.dots or signed or not frame["liked"].any() else PALE
@@ -247,8 +237,8 @@ def bar_frame(numbers: PartNumbers, part: Bars) -> pd.DataFrame:
 
 
 def number_row(numbers: PartNumbers, key: Key, whole: bool = False) -> dict[str, Any]:
-    """Return the columns of one number in percent, with the ends of its interval (`whole`) or of its deviation over
-    seeds, and as a text; of a missing number the sign in its place."""
+    """Return the columns of a number in percent, with the ends of its interval (`whole`) or of its deviation, and its
+    text, or the sign for a missing one."""
     if (its := numbers.found.get(key)) is None:
         return {"value": None, "text": numbers.missing(key), "estimate": ""}
     spread = 0.0 if np.isnan(its.deviation) else its.deviation
@@ -258,10 +248,7 @@ def number_row(numbers: PartNumbers, key: Key, whole: bool = False) -> dict[str,
 
 
 def draw_heat_map(part: HeatMap) -> DrawnFigure:
-    """Draw accuracy (%) as squares: the last label of `panels` goes to the right, the others downwards.
-
-    A square without records shows a dash; one whose run isn't finished shows three dots.
-    """
+    """Draw accuracy (%) as squares: the last label of `panels` goes to the right, the others downwards."""
     numbers = PartNumbers(part, [*part.panels, *filter(None, [part.y, part.x])])
     down = list(dict.fromkeys(key[:-1] for key in numbers.panels))
     right, across, up = numbers.keys(part.panels[-1:]) or [()], side_values(part, part.x), side_values(part, part.y)
@@ -298,8 +285,7 @@ def draw_heat_map(part: HeatMap) -> DrawnFigure:
 
 
 def side_values(part: HeatMap, name: str) -> list[Key]:
-    """Return the values of a side of a heat map, numbers in rising order; a side without a label has one empty
-    value."""
+    """Return the values of a side of a heat map, numbers in rising order; one empty value without a label."""
     values = part.records.labels(name) if name else []
     numbers = all(isinstance(value, int | float) for value in values)
     return [(value,) for value in (sorted(values) if numbers else values)] or [()]

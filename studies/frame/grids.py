@@ -1,7 +1,6 @@
 """A grid: a training run per model, place (fraction of pairs, of hard negatives, ...) and seed, and its page.
 
-A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recipe`), with presets: see
-`studies/binding_grid.py`. `--recipe` replaces that by a recipe of the user's, of any kind, and `--split` by a file.
+A grid is a subclass of `Grid` with the recipe of its splits (`plain_recipe`) and presets: `studies/binding_grid.py`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
 from menagerie.studies.frame.arm import Arm, KnownResults, as_column, label_text
-from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned_models
+from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -74,11 +73,10 @@ class Grid(SplitStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         swaps, place = records.where(task="swap", subset=self.tests), tuple(self.places[0])
-        named = {m: f"{label_text('model', m)} (not tuned)" for m in untuned_models(self)}
-        rows, words = ("model", *place), {"pairs": fractions(records), "model": named}
+        rows = ("model", *place)
         yield from self.answer(swaps)
         yield self.figure(swaps)
-        yield Table("summary", swaps, rows, words=words, says=SUMMARY)
+        yield Table("summary", swaps, rows, words={"pairs": fractions(records)}, says=SUMMARY)
         if len(self.models) > 1:
             says = f"Percentage points above {title_of(self.models[0])} on the same records, with intervals."
             yield Table("differences", swaps, rows, against={"model": self.models[0]}, says=says)
@@ -105,8 +103,7 @@ class Grid(SplitStudy):
                 yield Sentence(f"On {on}, with {where}, swaps are right in: {', '.join(said)}. Chance is 50 %.")
 
     def figure(self, swaps: Records) -> Part:
-        """Choose a figure: a heat map if two axes have three values or more, lines if one has, else bars; with
-        `--split` always bars."""
+        """Choose a figure: a heat map if two axes have three values or more, lines if one has, else bars."""
         values = {axis: len(set(map(as_column, (place[axis] for place in self.places)))) for axis in self.places[0]}
         varied = sorted((axis for axis in values if values[axis] > 1), key=lambda axis: axis not in FRACTIONS)
         long = [axis for axis in varied if values[axis] > FEW]

@@ -25,25 +25,7 @@ class NumberPlace(NamedTuple):
 
     labels: dict[str, Any]
     test: int
-    """The position of the number's test in the order of tables."""
     finished: bool
-    """Whether the number's run has ended, with a result or without."""
-
-
-def number_places(records: Records) -> list[NumberPlace]:
-    """List the places of all arms, in the order of the plan. An unfinished run has places for validation and the tests
-    of its cell; before any run is finished, each run has one place without a test."""
-    tests, groups = tests_in_order(records), records.groups
-    done = {arm.id: groups or result["subsets"] for arm, result in records.results}
-    over = {arm.id for arm in records.arms if records.over(arm)}
-    if not tests:
-        return [NumberPlace(arm.place, 0, finished=False) for arm in records.arms]
-    return [
-        NumberPlace({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
-        for arm in records.arms
-        for number, (subset, task) in enumerate(tests)
-        if subset in done.get(arm.id, groups or ("validation", *arm.cell.tests))
-    ]
 
 
 def tests_in_order(records: Records) -> list[tuple[str, str]]:
@@ -68,12 +50,23 @@ class PartNumbers:
 
     @property
     def against(self) -> Mapping[str, Any]:
-        """The labels of the groups with which others are compared, if any."""
         return {name: as_column(value) for name, value in (getattr(self.part, "against", None) or {}).items()}
 
     @cached_property
     def places(self) -> list[NumberPlace]:
-        return number_places(self.part.records)
+        """The places of all arms, in the order of the plan; of unfinished ones those of their planned tests, or a
+        single one before any run is finished."""
+        records, groups = self.part.records, self.part.records.groups
+        done = {arm.id: groups or result["subsets"] for arm, result in records.results}
+        over = {arm.id for arm in records.arms if records.over(arm)}
+        if not (tests := tests_in_order(records)):
+            return [NumberPlace(arm.place, 0, finished=False) for arm in records.arms]
+        return [
+            NumberPlace({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
+            for arm in records.arms
+            for number, (subset, task) in enumerate(tests)
+            if subset in done.get(arm.id, groups or ("validation", *arm.cell.tests))
+        ]
 
     @cached_property
     def found(self) -> dict[Key, Estimate]:
@@ -90,8 +83,7 @@ class PartNumbers:
 
     @cached_property
     def liked(self) -> set[Key]:
-        """The keys of accuracies on swaps at which models prefer the same caption whatever the image. Empty for
-        differences, and if the part has other tasks too."""
+        """The keys at which models prefer the same caption whatever the image; none for differences and other tasks."""
         scores = self.part.records.scores
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
@@ -100,7 +92,6 @@ class PartNumbers:
         return {key for key, values in four_way_items if values.mean() < NEAR}
 
     def missing(self, key: Key) -> str:
-        """Return the sign in place of a number that isn't there."""
         return WAITING if {key, self.base_of(self.names, key)} & self.awaited else DASH
 
     def base_of(self, names: Sequence[str], key: Key) -> Key:
@@ -108,16 +99,12 @@ class PartNumbers:
         return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
     def keys(self, names: Sequence[str]) -> list[Key]:
-        """List the combinations of some labels, except those with which others are compared: tests in the order of
-        tables, all else in the order of the plan."""
+        """List the combinations of some labels in order, except those with which others are compared."""
         having = [place for place in self.places if place.labels.keys() >= {*names}]
         if {*names} & {*TESTS}:
             having.sort(key=lambda place: place.test)
-        found, compared = (
-            dict.fromkeys(label_values(place.labels, names) for place in having),
-            {*names} & {*self.against},
-        )
-        return [key for key in found if not compared or self.base_of(names, key) != key]
+        found, compared = (label_values(place.labels, names) for place in having), {*names} & {*self.against}
+        return [key for key in dict.fromkeys(found) if not compared or self.base_of(names, key) != key]
 
     @property
     def panels(self) -> list[Key]:
@@ -127,8 +114,7 @@ class PartNumbers:
         return [key for key in every if key in filled] or every
 
     def rows(self, names: Sequence[str]) -> list[Key]:
-        """List the keys of rows. With three models or more, the best comes first among rows with the same other
-        labels."""
+        """List the keys of rows. With three models or more, the best comes first among rows that are alike else."""
         rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
         models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
         if len(models) <= FEW:
@@ -158,12 +144,10 @@ class Sheet:
 
     @cached_property
     def rows(self) -> list[Key]:
-        """The labels of the table's rows, from top to bottom."""
         return self.numbers.rows(self.part.rows)
 
     @cached_property
     def texts(self) -> dict[Key, dict[Key, str]]:
-        """The table's numbers as texts, by column and row."""
         columns = self.numbers.keys(self.part.columns)
         return {column: {row: self.text(row + column) for row in self.rows} for column in columns}
 
@@ -220,20 +204,6 @@ class Sheet:
         tasks = [key[at[0]] if at else alone for key in self.columns]
         found = zip(self.column_titles(self.columns), tasks, strict=True)
         return {title: CHANCES[task] for title, task in found if task in CHANCES}
-
-    @property
-    def sizes(self) -> str:
-        """Records and animal pairs behind the numbers of each test: "seen pairs 72 (6), unseen pairs 64 to 96 (6)"."""
-        names, sizes = [name for name in TESTS if name in self.numbers.names], {}
-        for key, its in self.numbers.found.items():
-            if its.clusters:  # none of four-way items
-                test = label_values(dict(zip(self.numbers.names, key, strict=True)), names)
-                sizes.setdefault(test, []).append((its.n, its.clusters))
-        spans = {test: [span(numbers) for numbers in zip(*its, strict=True)] for test, its in sizes.items()}
-        shown = [test for test in self.numbers.keys(names) if test in spans]
-        return ", ".join(
-            f"{self.part.title(names, test) or 'all'} {spans[test][0]} ({spans[test][1]})" for test in shown
-        )
 
 
 def span(numbers: Iterable[int]) -> str:

@@ -1,8 +1,6 @@
-"""Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result; the job that
-takes them, and how it is sent to other processes.
+"""Measures of a trained scorer besides its accuracy, taken once for each cell and kept beside its result.
 
-A measure's class may be in a user's study file. Other processes import that file as a module; then `main` starts
-nothing.
+A measure's class may be in a user's study file, which other processes import as a module; then `main` starts nothing.
 """
 
 import importlib
@@ -23,11 +21,10 @@ from menagerie.envs.core.identity import changed_fields, digest, json_value
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_records, write_records
-from menagerie.studies.runs.cell import AnyJob, Report
+from menagerie.studies.runs.cell import CHECKPOINT, AnyJob, Job, Report
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
-    from menagerie.studies.runs.cell import Job
     from menagerie.studies.runs.data import Material
 
 FOLDER = "measures"  # in a cell's
@@ -67,14 +64,12 @@ class Measure(ABC):
         return open_measure, (kind.__module__ if named else file, kind.__qualname__, values)
 
     def file(self, step: int | None = None) -> str:
-        """Return the name of the measure's file in a cell's folder."""
         after = "" if step is None else f"-step{step}"
         return f"{type(self).__name__.lower()}-{digest(self.settings)}{after}.jsonl"
 
 
 def class_file(kind: type) -> Path:
-    """Return the file of a class, even if that file was started as a script. Raises if other processes can't find the
-    class."""
+    """Return the file of a class, also of a started script. Raises if other processes can't find the class."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if not file or not Path(file).is_file() or "<" in kind.__qualname__:  # <locals>
         raise UserError(
@@ -85,8 +80,8 @@ def class_file(kind: type) -> Path:
 
 
 def write_measured(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write what was measured of the cell in `folder` after `step` (None: after training); returns the file. Raises for
-    a value that JSON hasn't, and for a column named "step"."""
+    """Write what was measured of the cell in `folder` after `step`; returns the file. Raises for a value that JSON
+    hasn't, and for a column named "step"."""
     lines, kind = [first_line(folder, measure, step)], f"the measure {type(measure).__name__}"
     for row in rows:
         values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
@@ -103,34 +98,26 @@ def write_measured(folder: Path, measure: Measure, step: int | None, rows: Itera
 
 
 def first_line(folder: Path, measure: Measure, step: int | None) -> Row:
-    """Return the first line of a file: the cell, the step and the measure. So an emptied file differs from one without
-    rows."""
+    """Return the first line of a file, by which an emptied file differs from one without rows."""
     return {"cell": folder.name, "step": step, **measure.settings}
 
 
 def read_measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
-    """Read the rows that were measured of the cell in a folder; None if it wasn't measured yet.
-
-    `at` lists the steps of the kept states that were measured, None for the end of training; rows of states begin with
-    their "step". Raises `UserError` for a file that is damaged, or is of another cell.
-    """
+    """Read the rows of a cell's folder at the steps `at`; None if it wasn't measured yet. Rows of kept states begin
+    with their "step". Raises `UserError` for a file that is damaged, or is of another cell."""
     found: list[Row] | None = None
     for step in at:
-        if (file := folder / FOLDER / measure.file(step)).exists():
-            before = {} if step is None else {"step": step}
-            found = [*(found or []), *(before | row for row in read_rows(file, first_line(folder, measure, step)))]
+        if not (file := folder / FOLDER / measure.file(step)).exists():
+            continue
+        try:
+            first, *rows = read_records(file) or [{}]
+            if first != json_value(first_line(folder, measure, step)):
+                raise Unreadable("it is of another cell or measure")
+        except Unreadable as error:
+            way_out = "delete it and run again: only this is measured anew"
+            raise UserError(f"{file} is damaged ({error}); {way_out}") from error
+        found = [*(found or []), *(({} if step is None else {"step": step}) | row for row in rows)]
     return found
-
-
-def read_rows(file: Path, first: Row) -> list[Row]:
-    """Read the rows of a file after its first line, which must be `first`."""
-    try:
-        top, *rows = read_records(file) or [{}]
-        if top != json_value(first):
-            raise Unreadable("it is of another cell or measure")
-    except Unreadable as error:
-        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this is measured anew") from error
-    return rows
 
 
 def open_measure(place: str, name: str, values: dict[str, Any]) -> Measure:
@@ -149,7 +136,7 @@ def open_measure(place: str, name: str, values: dict[str, Any]) -> Measure:
 class Measuring(AnyJob):
     """The job of measuring a finished cell: after its last step, at states that were kept, or both."""
 
-    of: "Job"
+    of: Job
     measures: tuple[Measure, ...]
     at: tuple[int | None, ...] = END
 
@@ -172,8 +159,7 @@ class Measuring(AnyJob):
 
     @property
     def parts(self) -> list[tuple[Measure, int | None]]:
-        """The measures to take, each with its step, state by state; None for the end of training. Steps that the run
-        doesn't reach are left out."""
+        """The measures to take, each with its step, state by state, without steps that the run doesn't reach."""
         states = [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
         return [(each, step) for step in states for each in self.measures]
 
@@ -186,12 +172,10 @@ class Measuring(AnyJob):
         return not self.missing
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
-        """Measure what isn't measured yet."""
         import torch
 
         from menagerie.models.checkpoint import load_checkpoint
         from menagerie.models.kept_states import load_kept_state
-        from menagerie.studies.runs.cell import CHECKPOINT
         from menagerie.studies.runs.graphs import give_readers, open_material, read_graphs
         from menagerie.studies.runs.machine import settle_torch
 

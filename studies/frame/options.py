@@ -22,8 +22,7 @@ from menagerie.studies.runs.slurm import Cluster
 
 T = TypeVar("T")
 GROWS = "grows"
-"""Marks an option that may get more values when a folder is continued. Such an option decides which runs there are, but
-not their results."""
+"""Marks an option that may get more values when a folder is continued: it decides which runs there are."""
 Axis = Annotated[tuple[T, ...], WHAT, FIRST, GROWS, Several(least=1)]
 """Values that a study varies."""
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ else:
 
 @dataclass(frozen=True)
 class AnyOptions:
-    """The options of every study, also of one that trains nothing. Of where its runs are made, only device and threads
-    affect results, by the order of sums."""
+    """The options of every study, also of one that trains nothing."""
 
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be rendered and trained, and how long it takes."""
@@ -54,17 +52,14 @@ class AnyOptions:
 
     @property
     def cores(self) -> int:
-        """Number of rendering processes."""
         return self.workers or usable_cores()
 
     @property
     def at_once(self) -> int:
-        """Number of runs at once."""
         return self.workers or (1 if self.device.startswith("cuda") else self.cores)
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options that may have more values when a folder is continued."""
         return frozenset(item.name for item in fields(cls) if GROWS in markers_of(cls, item.name))
 
 
@@ -83,9 +78,8 @@ class StudyOptions(AnyOptions):
     loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
     images_on_gpu: Annotated[float, PLACE, SHARE] = 0.1
-    """Share of a GPU's free memory that the training images of each run may take, as bytes. If they fit they stay
-    there, and no pixels travel with a batch; if not, or with 0, each batch brings its own. Results don't depend on it.
-    """
+    """Share of a GPU's free memory that the training images of each run may take. If they don't fit, or with 0, each
+    batch brings its own. Results don't depend on it."""
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Loggers of loss, validation and speed besides each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
@@ -94,8 +88,7 @@ class StudyOptions(AnyOptions):
     """Steps after which each run's weights are kept too, as cells/ID/states/STEP; 0: before the first. A run that is
     finished keeps none afterwards: delete its folder to train it again."""
     grad_checkpointing: Annotated[bool, PLACE] = False
-    """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
-    same results."""
+    """Compute what lies within transformer blocks twice in a step: less memory, more time, the same results."""
 
 
 # Fields that don't decide results; a run can be continued with other values.
@@ -144,8 +137,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test of its own
-    (docs/splits.md)."""
+    """Rules such as "texture=red & animal=cat": matches are only in tests, a test for each rule (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
     """Split files that exist already, packed ones too. They replace every option that decides a split."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
@@ -173,7 +165,6 @@ class SplitOptions(ModelOptions, StudyOptions):
         return next(iter(self.files)).kind if self.split else self.recipe_given.kind
 
     def label(self, test: str) -> str:
-        """Return the name of a test for people, with its hold-out rule if it has one."""
         rules = {data.hold_out for data in self.files} if self.split else {self.hold_out}
         return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
 
@@ -194,8 +185,6 @@ class CaptionOptions:
     attributes: Annotated[float, DATA, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     salient: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that the caption of a training pair mentions only its salient animal, whatever `mentioned` is: the
-    bigger one, or the left one if both have one size."""
+    """Probability that the caption of a training pair mentions only its bigger animal or, of equal ones, the left."""
     negated: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that a training caption also negates an absent object: "and no white caribou"; then negation is
-    tested too."""
+    """Probability that a training caption also negates an absent object; then negation is tested too."""

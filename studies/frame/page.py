@@ -47,10 +47,7 @@ depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 
 
 def write_report(study: AnyStudy, records: Records) -> Path:
-    """Write the files of all parts of a study's page, and `report.html`.
-
-    `records` has all arms of the study; an arm with a split file must have its `file`.
-    """
+    """Write the files of all parts of a study's page, and `report.html`, from the records of all arms."""
     out, results = records.out, [result for _, result in records.results]
     parts = check_page_parts(with_test_names(study, part) for part in study.page(records)) if results else []
     answer, rest = answer_first(parts)
@@ -93,8 +90,7 @@ def with_test_names(study: AnyStudy, part: Part) -> Part:
 
 
 def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """Split the parts of a page into the answer and the rest. The answer is all sentences and the first figure before
-    the first heading."""
+    """Split the parts of a page into the answer (sentences and the first figure before a heading) and the rest."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     figures = [part for part in parts[:end] if isinstance(part, FIGURES)]
     answer = [part for part in parts[:end] if isinstance(part, Sentence)] + figures[:1]
@@ -102,8 +98,7 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 def curves_of(records: Records) -> list[Part]:
-    """Return a part that shows how all runs trained, with a curve for each combination of the labels that vary; an
-    empty list if there are more than `MOST_CURVES` combinations."""
+    """Return the part that shows how all runs trained, by the labels that vary; none for more than `MOST_CURVES`."""
     places = [arm.place for arm in records.arms if arm.trains]
     names = [
         name
@@ -115,7 +110,6 @@ def curves_of(records: Records) -> list[Part]:
 
 
 def run_states(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """Describe how many runs are finished, which diverged, and what intervals mean."""
     seeds = {arm.cell.seed for arm in records.arms if arm.trains} if on_splits(records) else ()
     diverged = [arm for arm in records.arms if records.has_diverged(arm)]
     return {
@@ -139,7 +133,6 @@ def steps_of(arm: Arm) -> int:
 
 
 def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """Explain the subsets and tasks that the runs have."""
     tests = tests_in_order(records) if on_splits(records) else []
     meanings = {"swap": KINDS[study.kind].swap_words if isinstance(study, SplitStudy) else SWAP} | MEANINGS
     subsets = explain_subsets([subset for subset, _ in tests])
@@ -150,8 +143,7 @@ def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
 
 
 def samples_of(records: Records) -> dict[str, list[dict[str, Any]]]:
-    """Return sample images of the first split, by subset; those of tests with the scores of at most `COMPARED` models,
-    of the first run of each."""
+    """Return sample images of the first split, by subset, with the scores of the first runs of `COMPARED` models."""
     files = [(arm, shown_split(arm)) for arm in records.arms]
     if not (known := [(arm, file) for arm, file in files if file]):
         return {}
@@ -175,11 +167,8 @@ def sample_images(
     split: Path, tests: tuple[str, ...], runs: tuple[tuple[str, Path], ...]
 ) -> dict[str, list[dict[str, Any]]]:
     """Return sample images of train and of each test that has images, with their captions and scores, by subset."""
-    samples, pictures, scores = (
-        {},
-        SplitPictures(read_split(split)),
-        {name: swap_scores(folder) for name, folder in runs},
-    )
+    samples, pictures = {}, SplitPictures(read_split(split))
+    scores = {name: swap_scores(folder) for name, folder in runs}
     for subset in ("train", *tests):
         if not (count := len(records := pictures.split.subsets.get(subset, ()))):  # of several files not each has all
             continue
@@ -200,31 +189,24 @@ def sample_images(
 
 
 def swap_scores(folder: Path) -> dict[tuple[str, ...], str]:
-    """Return the scores of the two captions of each swap, and which is higher, "0.71 > 0.64", by subset, scene, true
-    and false caption."""
-    frame = read_predictions(folder)
-    rows = frame[frame["task"] == "swap"].itertuples()
-    return {(row.subset, row.scene, row.caption, row.negative): compare_scores(row) for row in rows}
-
-
-def compare_scores(row: Any) -> str:
-    """Write the scores of a record's true and false caption, and which is higher: "0.71 > 0.64"."""
-    sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
-    shown = ([f"{score:#.{digits}g}" for score in (row.score_caption, row.score_negative)] for digits in (4, 6, 8))
-    first, second = next((pair for pair in shown if len({*pair}) == 2), [f"{row.score_caption:#.4g}"] * 2)
-    return f"{first} {sign} {second}"
+    """Return the scores of each swap, "0.71 > 0.64", by subset, scene, true and false caption."""
+    frame, found = read_predictions(folder), {}
+    for row in frame[frame["task"] == "swap"].itertuples():
+        sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
+        key = (row.subset, row.scene, row.caption, row.negative)
+        found[key] = f"{row.score_caption:#.4g} {sign} {row.score_negative:#.4g}"
+    return found
 
 
 def reported_options(study: AnyStudy) -> dict[str, str]:
-    """Return the configuration for the page, without the options that tuned recipes replace; the study's notes list
-    these recipes."""
+    """Return the configuration for the page, without the options that tuned recipes replace."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
     return {name: text for name, text in flatten_texts(asdict(study.as_recorded())).items() if name not in replaced}
 
 
 def shared_split_values(records: Records) -> dict[str, str]:
-    """Return the kind of all splits and the values that all their recipes share: `FRACTIONS`, and fields that differ
-    from their defaults. Empty if kinds differ. The study's options override these."""
+    """Return the kind of all splits, and the fields that their recipes share: `FRACTIONS`, and those that aren't their
+    defaults. Empty if kinds differ."""
     of_splits = [arm.cell.data.recipe for arm in records.arms if isinstance(getattr(arm.cell, "data", None), SplitData)]
     recipes = list(dict.fromkeys(of_splits))
     if len({recipe.kind for recipe in recipes}) != 1:
@@ -239,7 +221,6 @@ TIME = "CPU ms a step"
 
 
 def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Describe the models, which are our scorers or a user's classes, and their runs."""
     models = [
         m for m in dict.fromkeys(arm.cell.model for arm in records.arms if arm.trains) if m in specs() or is_own(m)
     ]
@@ -250,8 +231,7 @@ def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> d
 
 def model_table(models: Sequence[str], results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Make a table with a row per model with a finished cell: parameters, images of all steps, the median processor
-    time of a step, and the negatives in its loss, besides the other images and captions of a batch. If a model's loss
-    against altered scene graphs has no such negatives, the row says why."""
+    time of a step, and the negatives in its loss, besides the other images and captions of a batch."""
     rows = []
     for model in models:
         if not (of_model := [result for result in results if result["model"] == model]):
@@ -259,16 +239,12 @@ def model_table(models: Sequence[str], results: Sequence[Mapping[str, Any]]) -> 
         sizes = (span(result[name] for result in of_model) for name in ("parameters", "images_seen"))
         timed = [result["provenance"].get("step_cpu_seconds") for result in of_model]
         known = [seconds for seconds in timed if seconds is not None]
-        negatives = negatives_seen([result["loss_negatives"] for result in of_model])
+        lists = [result["loss_negatives"] for result in of_model]
+        names = dict.fromkeys(name for seen in lists for name in seen)
+        texts = [name + " (where training has them)" * any(name not in seen for seen in lists) for name in names]
+        negatives = ", ".join(texts) or "none"
         if "graphs" not in negatives and spec_of(model).local_loss:
             negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
         time = f"{1000 * statistics.median(known):.0f}" if known else DASH
         rows.append([short_name(model), *sizes, time, negatives])
     return pd.DataFrame(rows, columns=["model", "parameters", "images in all steps", TIME, "negatives in its loss"])
-
-
-def negatives_seen(lists: Sequence[Sequence[str]]) -> str:
-    """Name the negatives in the losses of a model's runs."""
-    names = dict.fromkeys(name for seen in lists for name in seen)
-    texts = [name if all(name in seen for seen in lists) else f"{name} (where training has them)" for name in names]
-    return ", ".join(texts) or "none"

@@ -1,8 +1,7 @@
 """The parts of a study's page: sentences, tables and figures. They only describe what is drawn.
 
-A part gets the records that it shows, already narrowed, and the names of the labels that make its rows, columns, axes
-and so on. It doesn't know the study. A study that needs more makes its own `Chart`, `OwnFigure` or `Rows`. Texts
-outside tables may have `code` in backticks."""
+A part gets the records that it shows, already narrowed, and the names of the labels that make its rows, columns and
+axes. A study that needs more makes its own `Chart`, `OwnFigure` or `Rows`. Texts outside tables may have `code`."""
 
 import re
 from abc import ABC, abstractmethod
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.frame.arm import label_text
+from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
     import altair as alt
     from matplotlib.figure import Figure
-
-    from menagerie.studies.frame.records import Records
 
 
 class Part:
@@ -61,7 +59,6 @@ class FilePart(Part):
     forms: ClassVar[tuple[str, ...]] = tuple(f"figures/{{}}.{kind}" for kind in ("png", "svg", "csv"))
     """Their names in the study's folder, with a place for the part's name."""
     name: str
-    """The name of the part's files."""
     says: str = field(default="", kw_only=True)
     """The sentence above the part that says what it shows."""
     folded: str = field(default="", kw_only=True)
@@ -79,8 +76,6 @@ class Rows(FilePart):
     forms: ClassVar[tuple[str, ...]] = ("{}.csv",)
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    shaded: bool = field(default=False, kw_only=True)
-    """Whether all columns but the first are accuracies, which get colours."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +103,11 @@ class Chart(FilePart):
 class RecordsPart(FilePart):
     """A part that shows records, arranged by their labels."""
 
-    records: "Records"
+    records: Records
     words: Mapping[str, Mapping[Any, str]] = field(default_factory=dict, kw_only=True)
     """Texts that replace values of labels, by label: {"pairs": {0.2: "20 % (2 of 11)"}}."""
 
     def word(self, name: str, value: Any) -> str:
-        """Return a label's value in words."""
         return self.words.get(name, {}).get(value) or label_text(name, value)
 
     def title(self, names: Sequence[str], key: Sequence[Any]) -> str:
@@ -124,8 +118,7 @@ class RecordsPart(FilePart):
 
 @dataclass(frozen=True)
 class Table(RecordsPart):
-    """A table of accuracies: a row for each combination of the labels `rows`, a column for each of `columns`. With
-    three models or more the best comes first.
+    """A table of accuracies by the labels `rows` and `columns`; the best of three models or more comes first.
 
     A row label with a single value (except the first) and a column without records are named above the table instead.
     Accuracies on swaps are flagged if the models prefer the same caption whatever the image.
@@ -135,8 +128,7 @@ class Table(RecordsPart):
     rows: Sequence[str]
     columns: Sequence[str] = ("subset",)
     against: Mapping[str, Any] | None = None
-    """If given, such as {"model": "clip"}, numbers are differences from the row that has these labels and is the same
-    otherwise, on the same records."""
+    """If given, such as {"model": "clip"}, numbers are differences from the row with these labels, on its records."""
     intervals: bool = field(default=False, kw_only=True)
     """Whether numbers have intervals in place of deviations over seeds."""
     beside: Mapping[str, Mapping[tuple[Any, ...], str]] = field(default_factory=dict, kw_only=True)
@@ -166,21 +158,19 @@ class PlacedPart(FigurePart):
     along: str = field(default="", kw_only=True)
     """The name of the axis, if it isn't the label's."""
     level: float | None = field(default=None, kw_only=True)
-    """A dashed line is drawn at this share."""
 
 
 @dataclass(frozen=True)
 class Lines(PlacedPart):
     """A line for each value of `colour`, with the interval as a band."""
 
-    beside: "Records | None" = field(default=None, kw_only=True)
+    beside: Records | None = field(default=None, kw_only=True)
     """Records without `x`: a dashed line for each value of `colour`."""
 
 
 @dataclass(frozen=True)
 class Bars(FigurePart):
-    """A bar for each combination of the labels `rows`, with its number and the deviation of seeds. With three models or
-    more the best is at the top."""
+    """A bar for each combination of the labels `rows`, with its deviation over seeds; ordered as in `Table`."""
 
     rows: Sequence[str] = ("model",)
     colour: str = field(default="", kw_only=True)
@@ -189,14 +179,14 @@ class Bars(FigurePart):
     """Whether to draw, in place of bars from 0, a dot with its interval and a pale dot for each seed."""
     against: Mapping[str, Any] | None = field(default=None, kw_only=True)
     """As `Table.against`; differences are drawn as dots."""
-    beside: "Records | None" = field(default=None, kw_only=True)
+    beside: Records | None = field(default=None, kw_only=True)
     """Records whose mean is drawn as a dashed line across all rows of their panel."""
 
 
 @dataclass(frozen=True)
 class HeatMap(FigurePart):
-    """Accuracy by `x`, which goes to the right, and `y`, which goes upwards. Squares show the numbers and the deviation
-    of seeds. The last of `panels` goes to the right, the others downwards: the layout of OC-CLIP's figure 2."""
+    """Accuracy by `x`, to the right, and `y`, upwards, with the deviation of seeds. The last of `panels` goes to the
+    right, the others downwards: the layout of OC-CLIP's figure 2."""
 
     x: str
     y: str
@@ -205,23 +195,20 @@ class HeatMap(FigurePart):
 
 @dataclass(frozen=True)
 class Front(PlacedPart):
-    """Accuracy by `x`, a measured column, the cost. Every setting, a combination of the labels `points`, is a ring. A
-    line joins the settings that no other setting beats at the same cost or less; points show how these do on the
-    records `judged`."""
+    """Accuracy by `x`, a measured cost. Every setting, a combination of the labels `points`, is a ring. A line joins
+    those that no other beats at the same cost or less; points show how these do on the records `judged`."""
 
     points: Sequence[str]
     log: bool = field(default=True, kw_only=True)
     panels: Sequence[str] = field(default=(), kw_only=True)
-    judged: "Records | None" = field(default=None, kw_only=True)
+    judged: Records | None = field(default=None, kw_only=True)
     """Those of a test, where `records` are of validation, on which settings are chosen."""
 
 
 @dataclass(frozen=True)
 class Cases(RecordsPart):
     """Where a model errs: accuracy by properties of images, and the records with the widest margins, wrong and right.
-
-    Uses only arms whose split file is known. `rows` are the labels of the rows of errors.csv.
-    """
+    Uses only arms whose split file is known. `rows` are labels of errors.csv."""
 
     forms: ClassVar[tuple[str, ...]] = ("errors.csv",)
     rows: Sequence[str] = ("model",)
@@ -234,7 +221,6 @@ class Curves(RecordsPart):
     labels: Sequence[str] = ()
     """The labels that name a line."""
     panels: str = field(default="model", kw_only=True)
-    """The label that has a column of panels for each of its values."""
     chance: float = field(default=0.5, kw_only=True)
     """Chance on validation, as a share."""
 
@@ -244,8 +230,7 @@ FIGURES = FigurePart | OwnFigure | Chart
 
 
 def check_page_parts(parts: Iterable[Part]) -> list[Part]:
-    """Return the parts of a page as a list. Raises if a part's name can't be a file name, or if two parts would write
-    the same files. A figure and a table may share a name."""
+    """Return the parts of a page; raises if a name can't be a file name, or if two would write the same files."""
     found, taken = list(parts), {"results.csv"}
     for part in found:
         if isinstance(part, FilePart):
@@ -264,6 +249,5 @@ SIDES = ("rows", "columns", "panels", "points", "x", "y", "colour", "stroke", "a
 
 
 def part_labels(part: RecordsPart) -> list[str]:
-    """List all labels that a part names."""
     named = (getattr(part, side, ()) for side in SIDES)
     return [label for one in named for label in ((one,) if isinstance(one, str) else one) if label]

@@ -1,5 +1,4 @@
-"""The results of a study's finished runs, as tidy tables and estimates. Loads pandas when a table is first
-requested."""
+"""The results of a study's finished runs, as tidy tables and estimates. Loads pandas with the first table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,9 @@ from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import write_records
 from menagerie.models.cell_results import RESULT
 from menagerie.models.registry import short_name
+from menagerie.studies.analysis.intervals import Estimate, Statistic
 from menagerie.studies.frame.arm import Arm, KnownResults, as_column, label_text
+from menagerie.studies.frame.measure import Measure, read_measured
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
@@ -20,9 +21,6 @@ from menagerie.studies.runs.results import CELLS, LEFT_OUT, read_result, read_re
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from menagerie.studies.frame.estimate import Estimate, Statistic
-    from menagerie.studies.frame.measure import Measure
 
 TESTS = ("subset", "task")
 PAIRS = "test"  # narrows to pairs of subset and task
@@ -38,14 +36,11 @@ class Records(KnownResults):
     chosen: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     """The subsets and tasks to which these records are narrowed; empty: all."""
     groups: tuple[str, ...] = ()
-    """The tests of `regroup`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
-    """Maps an arm to the test of each of its scenes (`regroup`)."""
     four_way_part: str = ""
     """The part of four-way items, text, image or group, that the records of `four_way_items` are valued by."""
     snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
-    """The results that `results` has read; None for those that don't exist yet. Narrowed records share it, so that a
-    page shows one moment even if runs end while it is made."""
+    """What `results` has read; narrowed records share it, so that a page shows one moment."""
     missing: list[str] = field(default_factory=list, compare=False, repr=False)
     """The arms whose results were requested but don't exist yet. A plan that requests some may grow."""
 
@@ -98,8 +93,7 @@ class Records(KnownResults):
         return [(arm, result) for arm, result in read if result]
 
     def labels(self, name: str) -> list[Any]:
-        """List the values of a label in the order of the plan, those of unfinished arms too. For subset and task only
-        finished arms count."""
+        """List the values of a label in the order of the plan; subsets and tasks of finished arms only."""
         values = self.scores.get(name, ()) if name in TESTS else (a.place[name] for a in self.arms if name in a.place)
         return list(dict.fromkeys(values))
 
@@ -110,10 +104,8 @@ class Records(KnownResults):
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
         """Narrow the records to these values of labels, of `subset` and of `task`. A tuple allows several values, or is
-        one value of a label whose values are tuples.
-
-        `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises for a label that no arm has.
-        """
+        one value of a label whose values are tuples. `test` takes a tuple of (subset, task) pairs. `keep` chooses among
+        arms. Raises for a label that no arm has."""
         chosen, labels = list(self.chosen), {}
         for name, value in wanted.items():
             several = tuple(value) if isinstance(value, tuple | list | set) else (value,)
@@ -126,9 +118,8 @@ class Records(KnownResults):
         return replace(self, arms=tuple(arms), chosen=tuple(chosen))
 
     def regroup(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
-        """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene, by the
-        scene's key. Left out are other scenes, and results without records, such as four-way scores. Narrow to subsets
-        before calling this."""
+        """Return the records sorted into other tests, `groups`: `group` maps an arm to the test of each scene's key;
+        other scenes are left out. Narrow to subsets before calling this."""
         return replace(self, groups=tuple(groups), group=group)
 
     def four_way_items(self, part: str) -> "Records":
@@ -160,9 +151,9 @@ class Records(KnownResults):
 
     def _scores_of_points(self) -> "pd.DataFrame":
         """Compute the table of `scores` from the records."""
-        labels = [name for name in self.points if name not in RECORD]
-        found = self.points.groupby(labels, sort=False)["value"] if labels else None
-        return self.points if found is None else found.agg(accuracy="mean", n="count").reset_index()
+        if not (labels := [name for name in self.points if name not in RECORD]):
+            return self.points  # nothing yet
+        return self.points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count").reset_index()
 
     @cached_property
     def points(self) -> "pd.DataFrame":
@@ -182,12 +173,10 @@ class Records(KnownResults):
             parts.append(part.assign(**arm.place))
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
-    def rows_of(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
+    def rows_of(self, measure: Measure, at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
         """Return a measure's rows for all finished arms that were measured, with the arms' labels. `at` lists the steps
         of kept states, and None for the end of training; rows of states have the column "step"."""
         import pandas as pd
-
-        from menagerie.studies.frame.measure import read_measured
 
         found = [(arm, row) for arm, _ in self.results for row in read_measured(self.folder(arm), measure, at) or ()]
         if twice := {name for arm, row in found for name in row.keys() & arm.place.keys()}:
@@ -196,7 +185,6 @@ class Records(KnownResults):
         return pd.DataFrame([arm.place | row for arm, row in found])
 
     def _narrow(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        """Keep the rows of the chosen subsets and tasks."""
         for name, values in self.chosen if len(frame) else ():
             if name == PAIRS:
                 frame = frame[[pair in values for pair in zip(frame["subset"], frame["task"], strict=True)]]
@@ -208,8 +196,8 @@ class Records(KnownResults):
         self,
         by: str | Sequence[str],
         against: Mapping[str, Any] | None = None,
-        statistic: "tuple[str, Statistic] | None" = None,
-    ) -> "dict[tuple[Any, ...], Estimate]":
+        statistic: tuple[str, Statistic] | None = None,
+    ) -> dict[tuple[Any, ...], Estimate]:
         """Estimate the mean of all records of each combination of the labels `by`, in the order of the plan.
 
         `against={"model": "clip"}`: how far each group is above the group that is the same but for these labels, on the
@@ -232,8 +220,6 @@ class Records(KnownResults):
 
 
 class StoredCell(NamedTuple):
-    """A finished run, read from a folder."""
-
     id: str
     model: str
     seed: int
@@ -243,8 +229,7 @@ class StoredCell(NamedTuple):
 def read(folder: Path | str) -> Records:
     """Read the records of the finished runs in a study's folder, for notebooks and scripts.
 
-    Raises `UserError` for a folder that isn't a study's, has no finished run, or has no records but tables of numbers,
-    as those of `transfer.py` and of probed models."""
+    Raises `UserError` for a folder that isn't a study's, has no finished run, or has tables of numbers only."""
     out = Path(folder)
     tables = [str(out / name) for name in ("results.csv", "bits.csv") if (out / name).exists()]
     results = [] if tables and not (out / CELLS).exists() else read_results(out)
@@ -254,7 +239,6 @@ def read(folder: Path | str) -> Records:
 
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
-    """Make an arm from a line of `cells.jsonl`."""
     named = dict.fromkeys((*FRACTIONS, *result.get("axes", ())))
     labels = result.get("labels", {name: result[name] for name in named if name in result})
     tests = tuple(name for name in result["subsets"] if name != "validation")
@@ -314,7 +298,7 @@ def write_cells_and_results(records: Records) -> None:
 
 def compare_runs(first: Path, second: Path) -> Path:
     """Print how the run `second` (B) differs from `first` (A) on the records that both have; writes comparison.csv
-    into B. A user's model is named by its file without the folder, which may differ."""
+    into B."""
     import pandas as pd
 
     from menagerie.studies.analysis.tables import print_table, to_csv

@@ -1,9 +1,7 @@
-"""Rows against a base row: each is a run that differs from the base by a line of configuration, such as
-"dim=32 layers=1".
+"""Rows against a base row: each is a run that differs from the base by a line, such as "dim=32 layers=1".
 
 A line sets fields of the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of
-the split's recipe, or the towers' `architecture` and `resolution`; `model=NAME` replaces the model. Rows are those of
-a paper, groups of `ablations.toml`, and lines.
+the split's recipe, or the towers' `architecture` and `resolution`; `model=NAME` replaces the model.
 """
 
 import ast
@@ -60,10 +58,7 @@ def ablation_spec(model: str) -> ScorerSpec:
 @lru_cache(maxsize=4)  # opening a parser may take seconds
 def requested_rows(model: str, requested: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the line of each requested row of a model, the unchanged model's first, and why rows are left out whose
-    parser can't run here.
-
-    A request is a line such as "dim=32 relation_dim=16", a row, or a group such as "oracle". Without requests, all rows
-    outside groups are. Raise for an unknown row."""
+    parser can't run here. A request is a line, a row, or a group; without any, all rows outside groups are taken."""
     spec = ablation_spec(model)
     groups, base = {**GROUPS, **ablations_of(spec).more}, base_row(spec)
     known = ablations_of(spec).lines | {name: line for group in groups.values() for name, line in group.items()}
@@ -95,8 +90,8 @@ def model_in_line(spec: ScorerSpec, line: str) -> str:
 
 
 def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
-    """Return the fields that a line sets, with their values; of a field that is set twice the later one. Raises for an
-    unknown field, a value of the wrong type, and graphs that the row's model doesn't read."""
+    """Return the fields that a line sets, with their values. Raises for an unknown field, a value of the wrong type,
+    and graphs that the row's model doesn't read."""
     model = model_in_line(spec, line)
     owners = (GraphSource, Recipe, spec_of(model).config)
     defaults = [*split_fields().values(), *({item.name: item.default for item in fields(owner)} for owner in owners)]
@@ -113,7 +108,6 @@ def parse_line(spec: ScorerSpec, line: str) -> dict[str, Any]:
 
 
 def parse_value(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
-    """Return a field's value; raise if it isn't of the field's type."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -140,8 +134,7 @@ def can_matter(spec: ScorerSpec, line: str, kind: str) -> bool:
 
 
 def row_arm(study: SplitStudy, spec: ScorerSpec, line: str, seed: int, labels: Mapping[str, Any]) -> Arm:
-    """Return the run of a row at the study's first place, with `labels`. If the row changes the training recipe, a
-    stage before the model keeps its own recipe."""
+    """Return the run of a row at the study's first place; a stage before the model keeps its own training recipe."""
     model, values = model_in_line(spec, line), parse_line(spec, line)
     training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}
     place = {name: getattr(study, name)[0] for name in FRACTIONS if hasattr(study, name)} | values
@@ -175,8 +168,8 @@ def row_claims(spec: ScorerSpec, split: str, records: Records) -> Iterator[Verdi
 
 
 def row_parts(name: str, records: Records, base: str, **look: Any) -> Iterator[Part]:
-    """Yield how many rows differ from the base row, a figure and a table of all rows' accuracy, and a table of
-    differences. `look` has further fields of the first table."""
+    """Yield how many rows differ from the base row, and their accuracy and differences. `look` is for the first
+    table."""
     found = {row: its for (row,), its in records.estimates(("row",), {"row": base}).items()}
     if found:
         signs = list(map(sign_of_effect, found.values()))

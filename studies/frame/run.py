@@ -1,5 +1,4 @@
-"""The loop of all studies: plan, render, train unfinished runs, publish, and again. Also `train`, one run from
-Python."""
+"""The loop of all studies: plan, render, train unfinished runs, publish, and again; and `train`, one run in Python."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,16 +11,21 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.cell_results import RESULT
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.measure import Measuring
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
-from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs import executor
+from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.command_line import only_models, scorer_options
+from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.folder import command_line, folder_lock
+from menagerie.studies.runs.shared import clear_shared
 from menagerie.studies.runs.torchrun import check_joined
 
 if TYPE_CHECKING:
@@ -38,10 +42,8 @@ class Running:
     study: AnyStudy
     out: Path
     files: dict[Any, Path] = field(default_factory=dict)
-    """The split file of each run's data."""
     sparing: Sparing = field(default_factory=Sparing)
     planned: list[Arm] | None = None
-    """The arms of the last plan."""
     ended: set[str] = field(default_factory=set)
     """The arms that had ended before the last plan."""
     stale: bool = False
@@ -50,8 +52,7 @@ class Running:
     """Whether the last plan depends on arms that haven't ended, so that more may follow."""
 
     def arms(self) -> tuple[Arm, ...]:
-        """Return the arms of the plan for the results so far, with the split files that are made already. Plan again
-        only when one of the arms has ended, because it may take long."""
+        """Return the arms of the plan for the results so far, with their split files; plan again when one has ended."""
         ended = {arm.id for arm in self.planned or () if Records((), self.out).over(arm)}
         if self.planned is None or ended - self.ended:
             known = Records((), self.out)
@@ -63,7 +64,6 @@ class Running:
         )
 
     def waiting(self) -> list[Arm]:
-        """Return the arms that haven't ended, each once."""
         records = Records((), self.out)
         return list({arm.id: arm for arm in self.arms() if not records.over(arm)}.values())
 
@@ -75,9 +75,6 @@ class Running:
 
     def render(self, arms: Iterable[Arm]) -> None:
         """Render the missing atlas entries of the arms, and write the missing split files."""
-        from menagerie.generators.storage.folder import SplitFolder
-        from menagerie.studies.runs.data import make_splits
-
         missing = [arm for arm in arms if arm.trains and not arm.file and arm.cell.data not in self.files]
         made: dict[tuple[Any, int], Path] = {}
         for (world, side), recipes in splits_by_store(missing).items():
@@ -89,8 +86,6 @@ class Running:
 
     def complete(self) -> tuple[Path | None, Records]:
         """Train, measure and publish until no arm is left; returns the path of the page, and the records."""
-        from menagerie.studies.runs.shared import clear_shared
-
         while True:
             while waiting := self.waiting():
                 self.sparing(self.publish)
@@ -105,8 +100,6 @@ class Running:
 
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and the arms that the plan adds whenever one has ended."""
-        from menagerie.studies.runs.executor import run_jobs
-
         begun = {arm.id for arm in arms}
 
         def follow(job: Any) -> list[Any]:
@@ -118,7 +111,7 @@ class Running:
 
         self.render(arms)
         cluster, jobs = self.study.cluster, list(map(self.job, arms))
-        run_jobs(jobs, cluster, self.study.at_once, self.out, follow, grows=self.grows)
+        executor.run_jobs(jobs, cluster, self.study.at_once, self.out, follow, grows=self.grows)
 
     def measure(self) -> None:
         """Take the study's measures of finished arms, as far as they are missing."""
@@ -126,13 +119,10 @@ class Running:
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:
             return
-        from menagerie.studies.frame.measure import Measuring
-        from menagerie.studies.runs.executor import run_jobs
-
         self.render([arm for arm, _ in wanted])
         at = (None, *self.study.keep_states)
         jobs = [Measuring(self.job(arm), tuple(measures), at) for arm, measures in wanted]
-        run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.publish_results)
+        executor.run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.publish_results)
 
     def publish_results(self, job: Any) -> None:
         """Write the tables, and the page too if writing pages has taken a small share of the time so far."""
@@ -246,7 +236,6 @@ def train(
 
     from menagerie.models.library.cells import find_training
     from menagerie.models.library.sources import Checkpoint
-    from menagerie.studies.runs.cell import CHECKPOINT
     from menagerie.studies.runs.train import run_with_needs
 
     check_joined()

@@ -1,11 +1,10 @@
 """Searches with Optuna over the arms of a study, and Optuna's storages of their trials: a journal file, SQLite, or any
 database that it opens, also on a server. No message from here contains a password.
 
-A search is part of a plan: only the command draws trials and tells results, which are read from the cells. A trial is
-created as running, with the name of the folder (its owner) that trains it, and gets its number from Optuna. Its
-parameters depend only on this number and on the trials that ended before its batch, not on workers or stops. Machines
-that share a storage create trials of their own. If two create the last one at the same instant, the second is marked as
-failed and doesn't count.
+Only the command draws trials and tells results, which are read from the cells. A trial is created as running, with the
+name of the folder (its owner) that trains it. Its parameters depend only on its number and on the trials that ended
+before its batch. Machines that share a storage create trials of their own. If two create the last one at the same
+instant, the second is marked as failed and doesn't count.
 """
 
 import contextlib
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -29,11 +28,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.reading import Unreadable, open_file
 from menagerie.models.spec import Range
-from menagerie.studies.frame.arm import IMAGINED, WHY
+from menagerie.studies.frame.arm import IMAGINED, WHY, Arm, KnownResults
 from menagerie.studies.runs.folder import describe_differences, error_without_passwords, without_passwords
-
-if TYPE_CHECKING:
-    from menagerie.studies.frame.arm import Arm, KnownResults
 
 Space = Mapping[str, BaseDistribution]
 Params = Mapping[str, Any]
@@ -51,7 +47,7 @@ warnings.filterwarnings("ignore", ".*constraints_func", FutureWarning)  # what t
 class TrialResult(NamedTuple):
     """The result of a trial's parameters so far."""
 
-    arms: "Sequence[Arm]"
+    arms: Sequence[Arm]
     values: tuple[float, ...] | None = None
     """The values of the objectives; None until its arms have ended, and if it is pruned."""
     pruned: str = ""
@@ -70,8 +66,7 @@ def draw_by_tpe(seed: int) -> TPESampler:
 
 
 def draw_by_constraint(seed: int, constraint: Callable[[FrozenTrial], float]) -> GPSampler:
-    """Return the sampler for the best value among trials whose constraint is at most 0: constrained expected
-    improvement (Gardner et al. 2014)."""
+    """Return Optuna's sampler of the best value where `constraint` is at most 0 (Gardner et al. 2014)."""
     import torch
 
     torch.set_num_threads(1)  # more would change the last digits, and so what is drawn
@@ -97,14 +92,13 @@ class Search:
     """The settings that decide results. A study in the storage with other settings is refused."""
 
     def follow(
-        self, known: "KnownResults", given: str, judge: Callable[[FrozenTrial], TrialResult]
+        self, known: KnownResults, given: str, judge: Callable[[FrozenTrial], TrialResult]
     ) -> list[tuple[FrozenTrial, TrialResult]]:
-        """Write the results of trials that have ended, create the trials that are due, and return all trials with their
-        results, as `judge` makes them of a trial and what is known.
+        """Write the results of trials that have ended, create those that are due, and return all with what `judge`
+        makes of them.
 
-        `given` is the storage as the user gave it. This is the only part of a plan that writes; called again before a
-        run has ended, it writes nothing. Trials of other owners have no arms, unless all their runs are here too.
-        Raises `UserError` for a storage that fails, or has other settings.
+        `given` is the storage as the user gave it. No other part of a plan writes. Trials of other owners have no arms,
+        unless all their runs are here too. Raises `UserError` for a storage that fails, or has other settings.
         """
         place = known.storage(given)
         while True:
@@ -124,7 +118,7 @@ class Search:
             found.append((trial, tried))
         return found
 
-    def found(self, known: "KnownResults", given: str) -> list[FrozenTrial]:
+    def found(self, known: KnownResults, given: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
         with opened(known.storage(given)) as storage:
             if self.name not in {study.study_name for study in storage.get_all_studies()}:
@@ -136,9 +130,8 @@ class Search:
         """Whether all trials of the search have ended, on whatever machine."""
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
-    def take_over(self, known: "KnownResults", given: str) -> int:
-        """Make this folder the owner of all running trials of others, even if their commands still run; returns their
-        number."""
+    def take_over(self, known: KnownResults, given: str) -> int:
+        """Make this folder the owner of all running trials of others; returns their number."""
         with opened(known.storage(given)) as storage:
             left = running_elsewhere(self.counting(self.study(storage)), known.owner)
             for trial in left:
@@ -164,8 +157,7 @@ class Search:
         return study
 
     def counting(self, study: optuna.Study) -> list[FrozenTrial]:
-        """Return the trials that didn't fail, by number. Raises for a storage in which trials are missing, have values
-        that no trial can have, or fail again and again."""
+        """Return the trials that didn't fail, by number. Raises for a damaged storage."""
         trials = study.get_trials(deepcopy=False)
         counted = [trial for trial in trials if trial.state is not TrialState.FAIL]
         ended, failed = [trial for trial in counted if trial.state.is_finished()], len(trials) - len(counted)
@@ -181,8 +173,8 @@ class Search:
         return counted
 
     def draw_missing(self, study: optuna.Study, storage: BaseStorage, owner: str) -> list[FrozenTrial]:
-        """Write the parameters of the owner's trials that have none yet; returns all trials of the search. Trials above
-        its number are marked as failed: others had created the last ones at the same instant."""
+        """Write the parameters of the owner's trials that have none yet, and mark trials above the search's number as
+        failed; returns all others."""
         trials = self.counting(study)
         for trial in trials[self.trials :]:
             if is_running_of(trial, owner):
@@ -196,8 +188,7 @@ class Search:
         return self.counting(study)[: self.trials] if lacking else trials
 
     def draw(self, trial: FrozenTrial, trials: Sequence[FrozenTrial], owner: str) -> Params:
-        """Draw a trial's parameters in a temporary study of the trials that ended before the owner's batch, and of the
-        batch's earlier trials and those of other owners as running ones."""
+        """Draw a trial's parameters in a temporary study of all trials, in which those of its own batch still run."""
         mine = [other.number for other in trials if other.user_attrs[OWNER] == owner]
         place = mine.index(trial.number)
         batch, later = mine[place - place % self.at_once :], mine[place:]
@@ -237,7 +228,6 @@ def is_running_of(trial: FrozenTrial, owner: str) -> bool:
 
 
 def running_elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
-    """Return the running trials of other owners."""
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
@@ -250,7 +240,6 @@ def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
 
 
 def can_have(values: BaseDistribution, value: Any) -> bool:
-    """Whether a parameter can have a value."""
     if isinstance(values, CategoricalDistribution):
         return value in values.choices
     return bool(values.low <= (value or 0) <= values.high)
@@ -258,8 +247,7 @@ def can_have(values: BaseDistribution, value: Any) -> bool:
 
 @contextlib.contextmanager
 def opened(place: str | BaseStorage) -> Iterator[BaseStorage]:
-    """Yield a storage, which is created if it isn't there. Whatever its driver or its server raises inside this context
-    is a `UserError`."""
+    """Yield a storage, made if it isn't there. Whatever its driver or server raises inside is a `UserError`."""
     what = "opened"
     try:
         storage = place if isinstance(place, BaseStorage) else open_once(place)
@@ -275,7 +263,6 @@ def opened(place: str | BaseStorage) -> Iterator[BaseStorage]:
 
 @lru_cache(maxsize=8)
 def open_once(place: str) -> BaseStorage:
-    """Open a storage once for all searches of a process."""
     if "://" in place:
         return connect(place)
     check_journal(Path(place))
@@ -284,8 +271,7 @@ def open_once(place: str) -> BaseStorage:
 
 
 def connect(url: str) -> RDBStorage:
-    """Connect to a database, and create Optuna's tables in it if there are none. Tries again, because another command
-    may be creating the same tables."""
+    """Connect to a database. Tries again, because another command may be creating the same tables."""
     from sqlalchemy.exc import DBAPIError
 
     kwargs: dict[str, Any] = {"pool_pre_ping": True}  # reconnects to a restarted server

@@ -28,7 +28,6 @@ class SearchFigure(OwnFigure):
     options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def numbers(self) -> list[dict[str, Any]]:
-        """A row for each trial."""
         return [
             {"search": name, "trial": trial.number, "value": (trial.values or [None])[-1], **trial.params}
             for name, trials in self.trials.items()
@@ -57,14 +56,14 @@ def search_figures(
 ) -> Iterator[Part]:
     """Yield a figure of all trials in the order of the searches and, folded, one of each search by its parameters.
     `value` names their last objective; the figures' names begin with `names`."""
-    target: dict[str, Any] = {"target_name": value} | ({"target": last_value} if len(directions) > 1 else {})
-    says = f"The {value} of each trial, in the order of the search."
-    yield SearchFigure(
-        f"{names}history", plots.plot_optimization_history, searches, directions, says=says, options=target
-    )
+    target: dict[str, Any] = {"target_name": value}
+    if len(directions) > 1:
+        target["target"] = lambda trial: trial.values[-1]
+    look: dict[str, Any] = {"says": f"The {value} of each trial, in the order of the search.", "options": target}
+    yield SearchFigure(f"{names}history", plots.plot_optimization_history, searches, directions, **look)
     for number, (name, trials) in enumerate(searches.items(), start=1):
         options = target | {"params": varied(trials)}
-        look: dict[str, Any] = {"folded": f"Each trial of {name} by its value of each parameter.", "options": options}
+        look = {"folded": f"Each trial of {name} by its value of each parameter.", "options": options}
         yield SearchFigure(f"{names}slice-{number}", plots.plot_slice, {name: trials}, directions, **look)
 
 
@@ -72,7 +71,3 @@ def varied(trials: Trials) -> list[str] | None:
     """List the parameters of which the trials with values have several values; None if there are none."""
     params = [trial.params for trial in trials if trial.values]
     return [name for name in params[0] if len({its[name] for its in params}) > 1] or None if params else None
-
-
-def last_value(trial: FrozenTrial) -> float:
-    return trial.values[-1]

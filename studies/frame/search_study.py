@@ -40,14 +40,12 @@ class SearchStudy(SplitStudy):
     trials: Annotated[int, WHAT, FIRST, RUNS, GROWS] = 12
     """Trials of each search; more may follow later."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once"), WHAT, RUNS] = 2
-    """Trials of a model that are drawn together, from the results of all earlier ones. So many can run at once, and
-    draws don't depend on --workers."""
+    """Trials of a model that are drawn together, from the results of all earlier ones, and can run at once."""
     sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of the searches' draws."""
     storage: Annotated[str, PLACE, GROWS] = ""
     """Where trials are stored: a journal file, or the URL of a database (sqlite:///trials.db, postgresql+psycopg://...)
-    that commands on many machines may share; empty takes journal.log in the folder of the results. optuna-dashboard
-    can open it."""
+    that many machines may share; empty takes journal.log in the folder of the results."""
     study: Annotated[str, PLACE, GROWS] = ""
     """Name of the study in its storage; empty takes the name of this command."""
     abandon: Annotated[bool, PLACE, GROWS] = False
@@ -136,11 +134,9 @@ class AmountSearch(SearchStudy):
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search has to reach."""
     budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
-    """Numbers of steps, rising from `steps`. A setting gets the next one until validation stops rising. Empty: `steps`
-    alone."""
+    """Numbers of steps, rising from `steps`; a setting gets the next until validation stops rising. Empty: `steps`."""
     patience: Annotated[int, TRAINING, RUNS] = 1
-    """Number of budgets in a row without a rise of validation (the mean over seeds) after which a setting gets no
-    larger one."""
+    """Number of budgets in a row without a rise of validation after which a setting gets no larger one."""
     rise: Annotated[float, TRAINING, SHARE] = 0.01
     """Smallest rise that counts, as a share: 0.01 is a point."""
 
@@ -193,8 +189,8 @@ class AmountSearch(SearchStudy):
         return distinct_images(self.recipe_of(setting, 0))
 
     def training_of(self, model: str, share: float | None, steps: int = 0) -> Recipe:
-        """Return the training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the
-        steps. With a larger budget, `steps`, warm-up and single-object phase keep their steps."""
+        """Return the training recipe of a model. A tuned warm-up keeps its share of the steps; with a larger budget,
+        `steps`, warm-up and single-object phase keep their steps."""
         recipe = replace(training_recipe(self, model), singles_share=share)
         if model in tuned_recipes(self):
             warmup = round(recipe.warmup * recipe.steps / tuned_recipes(self)[model].conditions["steps"])

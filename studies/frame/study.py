@@ -1,9 +1,8 @@
 """A study: its options, a plan of training runs, and a page (docs/extending.md has one). Imports neither torch nor
 pandas, and opens no file.
 
-`plan` is a pure function. The frame calls it again after each finished run; it returns all runs that follow from what
-is known, finished ones too, in the order of `results.csv`. So a study can be stopped, resumed and extended without a
-state of its own.
+`plan` is a pure function, which is called again after each finished run. So a study can be stopped, resumed and
+extended without a state of its own.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import changed_fields
@@ -23,20 +22,17 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, InventedResults, KnownResults
 from menagerie.studies.frame.cells import cell_of, recipe_line
+from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.records import Records, write_cells_and_results
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData, SplitFile
-
-if TYPE_CHECKING:
-    from menagerie.studies.frame.measure import Measure
-    from menagerie.studies.frame.parts import Part
-    from menagerie.studies.frame.records import Records
 
 
 @dataclass(frozen=True)
 class AnyStudy(AnyOptions, ABC):
-    """A study: its options, and the two methods that each study defines: `plan`, what to run, and `page`, the parts of
-    its report."""
+    """A study: its options, and the two methods that each study defines, `plan` and `page`."""
 
     called: ClassVar[str] = "runs"
     """What the study's arms are called, in words."""
@@ -50,7 +46,7 @@ class AnyStudy(AnyOptions, ABC):
         """Return all arms that follow from what is known, finished ones too, in the order of the results."""
 
     @abstractmethod
-    def page(self, records: "Records") -> Iterable["Part"]:
+    def page(self, records: Records) -> Iterable[Part]:
         """Yield the parts of the report, the answer first."""
 
     @property
@@ -84,33 +80,29 @@ class AnyStudy(AnyOptions, ABC):
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Prepare in the folder `out` what the plan needs; returns the study with it, which `as_recorded` leaves
-        out."""
+        """Prepare in the folder `out` what the plan needs; returns the study with it."""
         return self
 
-    def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
+    def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         """Return further columns of an arm's results, such as its cost."""
         return {}
 
-    def measurements(self, arm: Arm) -> Sequence["Measure"]:
+    def measurements(self, arm: Arm) -> Sequence[Measure]:
         """Return the measures to take of an arm's trained scorer, besides its accuracy."""
         return ()
 
-    def tables(self, records: "Records") -> None:
+    def tables(self, records: Records) -> None:
         """Write `cells.jsonl` and `results.csv`; called after each finished arm."""
-        from menagerie.studies.frame.records import write_cells_and_results
-
         write_cells_and_results(records)
 
-    def export(self, records: "Records") -> None:
+    def export(self, records: Records) -> None:
         """Write further files of the study into its folder, after its page."""
 
-    def conclude(self, records: "Records") -> None:
+    def conclude(self, records: Records) -> None:
         """Print the main results when the study has ended."""
 
     def as_recorded(self) -> "AnyStudy":
-        """Return the study as its folder and its page record it: without passwords and without the work of
-        `prepare`."""
+        """Return the study as its folder and page record it, without passwords and the work of `prepare`."""
         return self
 
     def notes(self) -> dict[str, str]:
@@ -127,8 +119,7 @@ class Study(StudyOptions, AnyStudy):
 
 @dataclass(frozen=True)
 class SplitStudy(SplitOptions, Study):
-    """A study whose arms are runs on splits of one kind in one world. All are trained alike, except for what the study
-    varies."""
+    """A study whose arms are runs on splits of one kind in one world, trained alike but for what it varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
         """Return the run of a model at a place, whose names are fields of the split, of the training recipe, of the
@@ -148,18 +139,16 @@ class SplitStudy(SplitOptions, Study):
         return Arm(self.make_arm(model, data, data.seed + seed, rest), data.axes | place, self.files[data])
 
     def divide_place(self, model: str, place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split the values of a place into fields of the split's recipe and all others. Raises `UserError` for a name
-        that is no field of anything, or a field of several."""
-        split = {item.name for item in fields(self.recipe_given)}
-        kinds = (Recipe, spec_of(model).config, GraphSource)
-        owners = [split, TOWERS, *({item.name for item in fields(kind)} for kind in kinds)]
+        """Split a place into fields of the split's recipe and others; raises for a field of nothing, or of several."""
+        kinds = (self.recipe_given, Recipe, spec_of(model).config, GraphSource)
+        owners = [*({item.name for item in fields(kind)} for kind in kinds), TOWERS]
         for name in place:
             what = f"field of the split (its kind is {self.kind}), of training, of {model} or of its towers"
             choose(what, name, sorted(set().union(*owners)))
             if sum(name in names for names in owners) > 1:
                 raise UserError(f"{name} is a field of several: the split, training, {model}; vary another field")
-        rest = {name: value for name, value in place.items() if name not in split}
-        return {name: place[name] for name in place if name in split}, rest
+        split = {name: value for name, value in place.items() if name in owners[0]}
+        return split, {name: value for name, value in place.items() if name not in split}
 
     def make_arm(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
         """Make the training run of a model, with the values of `place` in its recipe, options, graphs and towers."""
@@ -178,8 +167,7 @@ class SplitStudy(SplitOptions, Study):
         return replace(cell, **given)
 
     def with_recipe(self, recipe: SplitRecipe) -> "SplitStudy":
-        """Return the study with a user's recipe in place of its own, and with the recipe's values for options of the
-        same names; a field that the study varies gets one value."""
+        """Return the study with a user's recipe, also in options of the same names; what it varies gets one value."""
         names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
         values = {name: getattr(recipe, name) for name in names - self.searched}
         values |= {name: (values[name],) for name in values.keys() & self.growing()}
@@ -217,9 +205,9 @@ def store_identity(store: Path, world: str, resolution: int) -> str:
 
 
 def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
-    """Yield an arm for each seed, place (one value of each axis; with `--split` each file) and model. Models whose loss
-    can't use the recipe's false captions are left out. Raises for an axis that isn't several values. Let each axis
-    begin with its hardest value, for a study that is stopped early."""
+    """Yield an arm for each seed, place (one value of each axis; with `--split` each file) and model whose loss can use
+    the recipe's false captions. Raises for an axis that isn't several values. Begin each with its hardest value, for a
+    study that is stopped early."""
     for name, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"{name} of a grid takes several values, got {values!r}; for one write ({values!r},)")

@@ -121,9 +121,9 @@ def test_the_surest_records_are_shown_with_their_images(made, tmp_path):
     found = surest_records(TestedCell(0, cell(tmp_path / "a", tests, without_penguins), path), tuple(tests))
     keys = {name: {scene.key: i for i, scene in enumerate(t.data.records.scenes)} for name, t in tests.items()}
     penguins = [key for own in keys.values() for key in own if "penguin" in key]
-    assert len(found.wrong) == min(SHOWN, len(penguins))
-    assert len(found.right) == SHOWN
-    negatives = found.wrong["score_negative"].tolist()
+    assert len(found["wrong"]) == min(SHOWN, len(penguins))
+    assert len(found["right"]) == SHOWN
+    negatives = found["wrong"]["score_negative"].tolist()
     assert negatives == sorted(negatives, reverse=True)
     assert negatives[0] == max(map(len, penguins))
     for r in pd.concat(found).itertuples():
@@ -152,7 +152,7 @@ def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
     names = ["the test" if name == "unseen_pairs" else name.replace("_", " ") for name in tests]
     assert all(f">{name}<" in sections[0]["html"] for name in ["shown", "value", *names])
     found = surest_records(TestedCell(0, part.records.folder(arms[0]), path), tuple(tests))
-    for name, images in found._asdict().items():
+    for name, images in found.items():
         assert [its["uri"] for its in sections[0][name]] == images["uri"].tolist()
     table = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)
     assert list(table.columns) == [*place, *COLUMNS]
