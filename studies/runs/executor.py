@@ -1,8 +1,5 @@
-"""Runs the jobs of a study: in worker processes of this command, in those of torchrun, or as tasks of a cluster.
-
-A job runs once the jobs that it needs have ended, and only if no other command runs it. Wherever jobs run, one loop
-starts them, shows their progress and asks what follows from each.
-"""
+"""Runs the jobs of a study, wherever they run: one loop starts them, shows their progress and asks what follows. A job
+runs once the jobs that it needs have ended, and only if no other command runs it."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -112,11 +109,10 @@ def run_jobs(
 ) -> None:
     """Run all jobs that haven't ended, `workers` at a time; `out` is the study's folder.
 
-    `on_finished(job)` is called when a job has ended, at once if it had ended before. It may return further jobs; those
-    that were begun already are skipped. A job has failed if it raises a `UserError` or its process dies, unless it has
-    `ended` with that. Then this command ends, at once here, on a cluster when the other jobs have ended. `grows` makes
-    progress messages say that more jobs may follow. Raises `Incomplete` at the end if another command runs some of the
-    jobs, and a `UserError` in a process of torchrun that isn't connected to the others.
+    `on_finished(job)` is called when a job has ended, at once if it had ended before, and may return further jobs. A
+    job has failed if it raises a `UserError` or its process dies, unless it has `ended` with that. Then this command
+    ends, at once here, on a cluster when the other jobs have ended. `grows` makes progress messages say that more jobs
+    may follow. Raises `Incomplete` at the end if another command runs some of the jobs.
     """
     check_joined()
     schedule = Schedule(jobs)
@@ -139,7 +135,7 @@ def run_jobs(
                 runner.show()
                 runner.wait(schedule.running.values())
                 schedule.collect(runner)
-                if schedule.failed and not runner.patient:
+                if schedule.failed and not runner.elsewhere:
                     schedule.check()
         finally:
             runner.stop(schedule.running.values())
@@ -148,7 +144,7 @@ def run_jobs(
 
 def progress_of(schedule: Schedule, runner: Runner, bar: Any, grows: bool) -> Callable[[], None]:
     """Return what shows how much is done: in steps if the runner knows the steps of running jobs, else in jobs."""
-    task, lines, counts = bar.add_task("runs"), PlainLines(grows=grows), runner.counts_steps
+    task, lines, counts = bar.add_task("runs"), PlainLines(grows=grows), not runner.elsewhere
 
     def show() -> None:
         sizes = {name: job.steps if counts else 1 for name, job in schedule.known.items()}

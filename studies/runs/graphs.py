@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 
-# The data that this process opened last.
-OPENED: dict[tuple[Any, ...], Material] = {}
+OPENED: dict[tuple[Any, ...], Material] = {}  # the data that this process opened last
 
 
 def open_material(job: Job) -> Material:

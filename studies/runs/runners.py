@@ -1,7 +1,5 @@
 """Where jobs run: worker processes of this command, this process as the first of torchrun's, or tasks of a cluster.
-
-Results don't depend on it: each job runs alone in its process, with a fixed number of threads.
-"""
+Results don't depend on it: each job runs alone in its process, with a fixed number of threads."""
 
 import contextlib
 import logging
@@ -69,15 +67,13 @@ def run_interruptible(job: AnyJob, interruption: Interruption, report: Report) -
 class Runner:
     """A place where jobs run. A handle of a running job is `done()` when the job runs no more."""
 
-    counts_steps = True
-    """Whether `steps` has the last known step of each running job, by its id."""
-    patient = False
-    """Whether other jobs are waited for when one has failed."""
+    elsewhere = False
+    """Whether the steps of running jobs aren't known here, and other jobs are waited for when one has failed."""
     show: Callable[[], None] = staticmethod(lambda: None)
     """Shows the progress."""
 
     def __init__(self) -> None:
-        self.steps: dict[str, int] = {}
+        self.steps: dict[str, int] = {}  # the last known one of each running job, by its id
 
     def choose(self, ready: Sequence[AnyJob], running: int) -> Sequence[AnyJob]:
         """Return those of the jobs that can be started now, while others run: by default one after another."""
@@ -234,7 +230,7 @@ class StartedTask:
 class ClusterTasks(Runner):
     """Tasks of a cluster, or subprocesses that stand for them, with files in a new folder below `folder`."""
 
-    counts_steps, patient = False, True
+    elsewhere = True
 
     def __init__(self, cluster: Cluster, folder: Path, workers: int, function: Callable[..., None] | None = None):
         super().__init__()

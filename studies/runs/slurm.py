@@ -1,8 +1,6 @@
-"""Tasks of a cluster: their resources, their submission by submitit as a Slurm job array or as subprocesses of this
-machine, and their body, which ends on request and is queued again if it can continue.
-
-submitit pickles a task, and what it returns, into a new folder, so that nothing that others left is unpickled.
-"""
+"""Tasks of a cluster: their resources, their submission by submitit as a Slurm job array or as subprocesses, and their
+body, which ends on request and is queued again if it can continue. submitit pickles a task, and what it returns, into a
+new folder, so that nothing that others left is unpickled."""
 
 import contextlib
 import getpass
@@ -179,17 +177,6 @@ def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
         os.environ.update(hidden)
 
 
-@contextlib.contextmanager
-def deferred_interrupts() -> Iterator[None]:
-    """Block SIGINT inside this context, also for processes that start in it: Ctrl-C, which a terminal sends to all of
-    them, ends neither sbatch nor a local task."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def submit(
     task: "Task", arguments: Sequence[Any], cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0
 ) -> "list[SubmittedJob[None]]":
@@ -207,12 +194,15 @@ def submit(
         stderr_to_stdout=True,
         slurm_additional_parameters=options,
     )
+    # Ctrl-C, which a terminal sends to all processes, must end neither sbatch nor a local task.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
-        # The error repeats the printed text.
-        with deferred_interrupts(), task_environment(options), contextlib.redirect_stderr(io.StringIO()):
+        with task_environment(options), contextlib.redirect_stderr(io.StringIO()):  # the error repeats this text
             return executor.map_array(task, arguments)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         raise slurm_refusal(str(error)) from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_tasks(jobs: "Sequence[SubmittedJob[None]]", cluster: Cluster) -> None:
