@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,10 +92,8 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
 
 
-# The most swaps of an evaluation during training, which are always the same.
-MOST = 200
-# The default number of evaluations in a run, and the least number of steps between two.
-EVALUATIONS, LEAST_STEPS = 10, 100
+MOST = 200  # swaps of an evaluation during training, which are always the same
+EVALUATIONS, LEAST_STEPS = 10, 100  # the default number of evaluations in a run, the least number of steps between two
 
 
 def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
@@ -118,10 +117,8 @@ def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
     if len(items) > MOST:
         chosen = generator(0, "sample of swaps").choice(len(items), MOST, replace=False)
         items = [items[i] for i in sorted(chosen)]
-    with torch.random.fork_rng([scorer.device] if scorer.device.type == "cuda" else []):
-        try:
-            scores = score_items(scorer, test, items)
-            neutral = summarise([test.outcome(*pair) for pair in zip(items, scores, strict=True)]).neutral
-        except UserError:
-            neutral = None
+    neutral = None
+    with torch.random.fork_rng([scorer.device] if scorer.device.type == "cuda" else []), suppress(UserError):
+        scores = score_items(scorer, test, items)
+        neutral = summarise([test.outcome(*pair) for pair in zip(items, scores, strict=True)]).neutral
     return float("nan") if neutral is None else neutral

@@ -50,10 +50,8 @@ def folder_lock(out: Path) -> FileLock:
 
 @contextlib.contextmanager
 def run_folder(out: Path, config: Any, ignored: frozenset[str], alone: bool = False) -> Iterator[Path]:
-    """Yield `out` as the new or continued folder of `config`. With `alone`, keep other commands out.
-
-    Fields in `ignored` don't affect results and may differ from run to run.
-    """
+    """Yield `out` as the new or continued folder of `config`, of which the fields in `ignored` don't affect results and
+    may differ from run to run. With `alone`, keep other commands out."""
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
     if out.is_dir() and not (out / LOCK).exists() and any(out.iterdir()):
@@ -105,7 +103,9 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 
 def command_line() -> str:
     """Return this command as the user typed it, without passwords."""
-    return " ".join(["python", *(without_passwords(as_utf8(word)) for word in sys.argv)])
+    # Bytes of a path that aren't UTF-8 become \xff.
+    words = (os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv)
+    return " ".join(["python", *map(without_passwords, words)])
 
 
 def provenance() -> dict[str, Any]:
@@ -119,11 +119,6 @@ def provenance() -> dict[str, Any]:
         "cores": usable_cores(),
         "versions": {"binding-menagerie": menagerie.__version__, **{name: version(name) for name in LIBRARIES}},
     }
-
-
-def as_utf8(word: str) -> str:
-    """Return a word of a command as valid UTF-8, with other bytes of a path as \\xff."""
-    return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
 # Of the recorded facts, those of the study's first command, and those that may differ from run to run.
@@ -209,10 +204,8 @@ def error_without_passwords(text: str, address: str) -> str:
 
 
 def passwords(address: str) -> set[str]:
-    """The passwords in an address, both as written and percent-decoded.
-
-    A password is also split at "/", ":", "?" and "@", because a driver may take a part for the host or the database.
-    """
+    """The passwords in an address, as written and percent-decoded, and their parts between "/", ":", "?" and "@", as a
+    driver may take a part for the host or the database."""
     found = [match[2] for match in USER.finditer(address)]
     for text in (address, unquote_plus(address)):
         found += [re.split("[&;]", match[2])[0].strip("'\"{}") for match in SETTING.finditer(text)]

@@ -1,8 +1,7 @@
 """The training log of a cell: `training.csv` with a row per step, and TensorBoard or Weights & Biases if chosen.
 
-Earlier rows are in the state from which a run continues (models/training/state.py), so the file has every step once,
-however often the run was stopped. The file grows during a run. A killed process may leave an incomplete last line; the
-next process rewrites the file.
+Earlier rows are in the state from which a run continues (models/training/state.py), so every step is there once. A
+killed process may leave an incomplete last line; the next one rewrites the file.
 """
 
 import csv
@@ -33,10 +32,8 @@ COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second", "
 
 
 class Logger:
-    """Receives every row of a run once, in the order of the steps.
-
-    After a restart, the first call has all rows from the first step on; they replace those of the earlier process.
-    """
+    """Receives every row of a run once, in the order of the steps. After a restart, the first call has all rows from
+    the first step on; they replace those of the earlier process."""
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
         """Log the next rows, at least one."""
