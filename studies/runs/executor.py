@@ -22,17 +22,12 @@ class Schedule:
 
     def __init__(self, jobs: Iterable[AnyJob]) -> None:
         self.known: dict[str, AnyJob] = {}
-        self.waiting: dict[str, set[str]] = {}
-        """The jobs that have to end before a waiting job can run, all by their ids."""
+        self.waiting: dict[str, set[str]] = {}  # the jobs that have to end before a waiting job can run, by their ids
         self.running: dict[str, Any] = {}
-        self.ended: list[AnyJob] = []
-        """Jobs that have ended, with a result or without, and of which `on_finished` doesn't know yet."""
-        self.over: set[str] = set()
-        """All other jobs that have ended."""
-        self.held: list[AnyJob] = []
-        """Jobs that another command runs."""
-        self.failed: dict[str, str] = {}
-        """The reasons of failed jobs."""
+        self.ended: list[AnyJob] = []  # with a result or without; `on_finished` doesn't know of them yet
+        self.over: set[str] = set()  # all other jobs that have ended
+        self.held: list[AnyJob] = []  # jobs that another command runs
+        self.failed: dict[str, str] = {}  # the reasons of failed jobs
         self.add(jobs)
 
     def add(self, jobs: Iterable[AnyJob]) -> None:

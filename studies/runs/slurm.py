@@ -84,7 +84,7 @@ class Cluster:
 
 
 def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
-    """Return options of sbatch by name; True stands for a flag without a value."""
+    """Return options of sbatch by name; True is a flag without a value."""
     given = {
         "partition": slurm.partition,
         "time": slurm.minutes,
@@ -287,27 +287,25 @@ class Task:
     stopped when it is called again. Local tasks end with the submitting command; Slurm's don't need it."""
 
     function: Callable[[Any, Interruption], None]
-    lock: Path
-    """File that the submitting command locks as long as it runs."""
-    command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
-    """Command line of the user, for the provenance of results."""
+    lock: Path  # the file that the submitting command locks as long as it runs
+    command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))  # for the provenance of results
 
     def __call__(self, argument: object) -> None:
         """Run the function. A stopped task is queued again if it may continue."""
         requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
-        interruption = Interruption()
+        interruption, local = Interruption(), os.environ.get("SUBMITIT_EXECUTOR") == "local"
         sys.argv[:] = self.command
         try:
             for number in SIGNALS:
                 signal.signal(number, interruption.request)
-            if is_local():
+            if local:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is blocked, but multiprocessing would unblock it
                 end_after(self.wait_for_command, gently=True)
             call_in_worker(self.function, argument, interruption)
         except Stopped:
             for number in SIGNALS:  # Slurm sends more while it ends this process
                 signal.signal(number, signal.SIG_IGN)
-            if may_go_on():
+            if not local and may_go_on():
                 requeue(signal.SIGUSR2, None)  # calls `checkpoint`, queues again and exits
             sys.exit("stopped: what was saved is kept")
 
@@ -323,14 +321,10 @@ class Task:
         return DelayedSubmission(self, argument)
 
 
-def is_local() -> bool:
-    return os.environ.get("SUBMITIT_EXECUTOR") == "local"
-
-
 def may_go_on() -> bool:
-    """Whether to queue the task again: only Slurm's, unless Slurm ends the job, which was cancelled or is requeued."""
+    """Whether to queue a task of Slurm again: not if Slurm ends the job, which was cancelled or is requeued."""
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ.get('SLURM_JOB_ID')}"]
-    for _ in range(0 if is_local() else QUERIES):  # a busy Slurm may not answer at once
+    for _ in range(QUERIES):  # a busy Slurm may not answer at once
         if state := subprocess.run(command, capture_output=True, text=True).stdout.strip():
             return state == "RUNNING"
         time.sleep(1)
