@@ -29,8 +29,8 @@ Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
 def evaluate(
     folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer | Judge", keep: Keep | None = None
 ) -> Results:
-    """Return accuracy, tie rate and number of records by subset and task; writes `predictions.csv`. `keep` is called
-    with each subset, its items and all their scores."""
+    """Return the results by subset and task; writes `predictions.csv`. `keep` is called with each subset, its items and
+    all their scores."""
     import numpy as np
 
     from menagerie.generators.benchmarks.benchmark import four_way_rules

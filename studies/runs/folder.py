@@ -38,8 +38,7 @@ class RunConfig(msgspec.Struct):
     """The part of a run's `config.json` that is read back."""
 
     config: dict[str, Any]
-    id: str = ""
-    """A random name of this folder, which stays if the folder is moved."""
+    id: str = ""  # a random name of this folder, which stays if the folder is moved
 
 
 @cache
@@ -73,9 +72,12 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], alone: bool = Fa
 
 def id_of(out: Path) -> str:
     """Return the name of a folder as an owner of trials: its random name or, without one, its path."""
-    file = out / CONFIG
-    recorded = read_record(file, RunConfig) if file.exists() else {}
-    return str(recorded.get("id") or out.resolve())
+    return str(recorded_config(out).get("id") or out.resolve())
+
+
+def recorded_config(out: Path) -> Mapping[str, Any]:
+    """Read `config.json` of a folder; empty if there is none."""
+    return read_record(out / CONFIG, RunConfig) if (out / CONFIG).exists() else {}
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
@@ -127,8 +129,7 @@ OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "py
 
 def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Collect where a study and its finished runs ran, as far as it is recorded, and which command draws this page."""
-    file, now = out / CONFIG, provenance()
-    study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
+    study, now = recorded_config(out), provenance()
     runs = [each["provenance"] for each in results if each.get("provenance")]
     known = {name: study[name] for name in OF_STUDY if name in study}
     known |= {name: text for name in OF_RUNS if (text := join_values(run.get(name) for run in runs or [study]))}
@@ -139,9 +140,8 @@ def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[st
 def join_values(values: Iterable[Any]) -> str:
     """Join the values that runs recorded into a text; if they differ, with the number of runs of each."""
     counted = Counter(str(value) for value in values if value not in (None, ""))
-    if len(counted) < 2:
-        return next(iter(counted), "")
-    return "; ".join(f"{value} ({number} run{'s' * (number > 1)})" for value, number in counted.most_common())
+    texts = (f"{value} ({number} run{'s' * (number > 1)})" for value, number in counted.most_common())
+    return "; ".join(texts if len(counted) > 1 else counted)
 
 
 def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""Models on benchmarks of photographs: their pieces, in which models that read each pair may rank the best candidates of
-another again; their numbers, also beside a paper's tables, whose columns name our numbers."""
+"""Models on benchmarks of photographs: their pieces, in which models that read each pair may rank the best candidates
+of another again; their numbers, also beside a paper's tables, whose columns name our numbers."""
 
 import hashlib
 import pickle
@@ -31,7 +31,6 @@ from menagerie.models.evaluation.reranking import rerank
 from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_many_pairs, score_items, score_pool
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.intervals import jackknife_intervals
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import NOTHING
@@ -62,10 +61,8 @@ class Subject:
     label: str
     published: Mapping[str, Mapping[str, float]]
     """Percentages that papers report, by model and measure."""
-    pickled: bytes = field(repr=False)
-    """The benchmark, for the process that scores it."""
-    files: tuple[str, ...]
-    """The user's own files that define the benchmark's classes and functions."""
+    pickled: bytes = field(repr=False)  # for the process that scores it
+    files: tuple[str, ...]  # the user's own that define its classes and functions
     content: Mapping[str, Any]
     """What decides a result: a hash of the records and the sizes of their images, and the graphs."""
     graphs: Mapping[str, Any]
@@ -97,8 +94,7 @@ class BenchmarkPiece(Piece):
     """A model on a benchmark."""
 
     subject: Subject
-    skip: bool
-    """Whether words that a model doesn't know are left out of texts."""
+    skip: bool  # whether words that a model doesn't know are left out of texts
     first: FirstPass | None = field(default=None, kw_only=True)
     """For pools with too many pairs for a model that reads each pair."""
     had: str = field(default="", kw_only=True, compare=False)
@@ -141,34 +137,25 @@ class BenchmarkPiece(Piece):
             words, skipped = readable_texts(bench, scorer, self.skip, self.model)
             encode = partial(encode_blocks, scorer, words.images, report=report)
         cut = cut_record(scorer, words.texts)
-        results = list(self.results(scorer, words, encode, reranked))
+        if isinstance(words, MatrixBenchmark):
+            pools = (pool for pool in words.pools if pool.pairs)
+            results = [its for pool in pools for its in self.pool_results(scorer, words, encode, reranked, pool)]
+        else:
+            scored = zip(words.items, score_items(scorer, words, encode=encode), strict=True)
+            results = [ScoredItem(item, its, apply_rule(partial(words.outcome, item), its)) for item, its in scored]
         write_csv(self.folder / SCORES, OUTCOMES, outcome_rows(results))
         if bench.made_texts:
             rows = ([item.record, *(text.text for text in item.texts)] for item in bench.items)
             write_csv(self.folder / "texts.csv", ("record", "texts"), rows)
-        return {
-            **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
-            **({"reranked": reranked} if reranked else {}),
-            **self.subject.graphs,
-            **{"cut": cut, "skipped": skipped},
-        }
-
-    def results(
-        self, scorer: Scorer | Judge, bench: PhotographBenchmark, encode: Encode | None, reranked: dict[str, Any]
-    ) -> Iterator[ScoredItem]:
-        """Yield the results of all tests, by a judge if there is no `encode`."""
-        if isinstance(bench, MatrixBenchmark):
-            for pool in (pool for pool in bench.pools if pool.pairs):
-                yield from self.pool_results(scorer, bench, encode, reranked, pool)
-        else:
-            for item, scores in zip(bench.items, score_items(scorer, bench, encode=encode), strict=True):
-                yield ScoredItem(item, scores, apply_rule(partial(bench.outcome, item), scores))
+        numbers = {"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)}
+        numbers |= {"reranked": reranked} if reranked else {}
+        return {**numbers, **self.subject.graphs, "cut": cut, "skipped": skipped}
 
     def pool_results(
         self, scorer: Any, bench: MatrixBenchmark, encode: Encode | None, reranked: dict[str, Any], pool: Pool
     ) -> Iterator[ScoredItem]:
-        """Yield the results of a pool. Of too many pairs only each query's best candidates of `first` are scored, which
-        `reranked` then says; without it this raises."""
+        """Yield the results of a pool, by a judge if there is no `encode`. Of too many pairs only each query's best
+        candidates of `first` are scored, which `reranked` then says; without it this raises."""
         if encode is None:
             return judge_pool(scorer, bench, pool)
         if not (self.first and has_too_many_pairs(scorer, pool)):
@@ -245,7 +232,7 @@ def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Sco
 
 def mark_guessed(result: ScoredItem, level: np.float32) -> ScoredItem:
     """Return the result of a query, with NaN in place of `level`, the score of pairs without a verdict. If the best
-    true candidate has none, ties are broken at random by the official rule too."""
+    true candidate has none, the official rule too breaks ties at random."""
     item, scores, outcome = result
     if scores.flat[0] == level:
         outcome = outcome._replace(official=outcome.neutral)
@@ -264,8 +251,8 @@ def task_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> d
 
 
 def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
-    """Return the numbers that papers report, each with the interval of the official one for new records; its bounds are
-    None if there is none. `bench` has only the items that were scored."""
+    """Return the numbers that papers report, each with the interval of the official one for new records, perhaps None.
+    `bench` has only the items that were scored."""
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
         return bench.headlines([results[k].item for k in chosen], [results[k].outcome for k in chosen])
@@ -298,11 +285,9 @@ def outcome_rows(results: Sequence[ScoredItem]) -> Iterator[tuple[object, ...]]:
 def scores(records: Records) -> list[Score]:
     """Return the numbers of all models on all benchmarks, and those that papers report."""
     names = short_names(records)
-    rows = (
-        row | {"model": names[row["model"]]} for piece, result in named_results(records) for row in piece.rows(result)
-    )
-    subjects = {piece.label: piece.subject for piece, _ in named_results(records)}
-    return benchmark_scores(rows, subjects)
+    found = named_results(records)
+    rows = (row | {"model": names[row["model"]]} for piece, result in found for row in piece.rows(result))
+    return benchmark_scores(rows, {piece.label: piece.subject for piece, _ in found})
 
 
 def benchmark_scores(
@@ -312,8 +297,7 @@ def benchmark_scores(
     chance: float | None = None,
 ) -> list[Score]:
     """Return the numbers in rows of results.csv, in the mean over rows of one model (its seeds), and those that papers
-    report unless not `published`. A page draws the first headline of each benchmark. `chance` is that on tests which
-    are no subjects."""
+    report if `published`. A page draws the first headline of each benchmark. `chance`: on tests without a subject."""
     groups: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["official"] is not None:
@@ -327,15 +311,12 @@ def benchmark_scores(
         level = chances_in(subjects[test].bench).get((kind, name)) if test in subjects else chance
         found.append(Score(model, test, kind, name, seed_mean(list(map(level_of, its))), ties, level, title, drawn))
     headlines = {(its.test, its.measure): its.title for its in found if its.title}
-    theirs = [
-        Score(model + THEIRS, test, "headline", name, NOTHING._replace(value=value / 100), title=headlines[test, name])
-        for test, subject in subjects.items()
-        if published
-        for model, numbers in subject.published.items()
-        for name, value in numbers.items()
-        if (test, name) in headlines
-    ]
-    return found + theirs
+    for test, subject in subjects.items() if published else ():
+        for model, name, value in ((model, *its) for model, of in subject.published.items() for its in of.items()):
+            if title := headlines.get((test, name)):
+                theirs = NOTHING._replace(value=value / 100)
+                found.append(Score(model + THEIRS, test, "headline", name, theirs, title=title))
+    return found
 
 
 @lru_cache(maxsize=64)  # reports are written anew after every model

@@ -61,14 +61,12 @@ class Score(NamedTuple):
     measure: str
     its: Estimate
     ties: float | None = None
-    """The rate of ties."""
     chance: float | None = None
     title: str = ""
     """The name of a headline: one of the numbers that a page shows first; empty for all others."""
     drawn: bool = False
     """Whether it is among the sentences and in the figure."""
-    flag: str = ""
-    """A remark after the number."""
+    flag: str = ""  # a remark after the number
 
     @property
     def text(self) -> str:
@@ -103,12 +101,9 @@ def binomial(share: float, n: int) -> dict[str, float | None]:
 
 
 def seed_mean(levels: Sequence[Estimate]) -> Estimate:
-    """Return the mean of the accuracies of several seeds.
-
-    Half the width of its interval is sqrt(a^2 + b^2). a is half the width of Student's interval of the seeds. b is the
-    mean over seeds of the wider side of their intervals over records, which all seeds share; the other side may end at
-    0 or 1. Two seeds have no interval (`two_levels`); a single seed keeps its own.
-    """
+    """Return the mean of the accuracies of several seeds. Half the width of its interval is sqrt(a^2 + b^2). a is half
+    the width of Student's interval of the seeds. b is the mean over seeds of the wider side of their intervals over
+    records, which all seeds share; the other side may end at 0 or 1. Two seeds have no interval (`two_levels`)."""
     from scipy.special import stdtrit
 
     if len(levels) == 1:
@@ -163,7 +158,7 @@ def score_table(name: str, scores: Sequence[Score], says: str, folded: str = "")
         there = [found.get(model) for model in models]
         chance = next((its.chance for its in found.values() if its.chance is not None), None)
         counts = sorted({its.its.n for its in found.values() if its.its.n}) or [0]
-        n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+        n = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
         lines.append([title, *(its.text if its else DASH for its in there), in_percent(chance), n])
         if any(its.ties for its in found.values()):
             lines.append([f"{title}, ties", *(in_percent(its and its.ties) for its in there), DASH, n])
@@ -259,8 +254,7 @@ def print_headlines(scores: Sequence[Score]) -> None:
 class ScoredTest(NamedTuple):
     """A test that a model was scored on, and what the model's training had of it."""
 
-    model: str
-    """The name in tables."""
+    model: str  # the name in tables
     split: str
     subset: str
     had: Overlap

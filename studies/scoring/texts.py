@@ -15,8 +15,6 @@ from menagerie.models.scorer import Scorer
 
 NAMED = 5  # unknown words that a message names
 SHOWN = 60  # characters of a text that pages show
-
-
 NONE_SKIPPED = {"words": 0, "texts": 0, "records": 0}
 """Numbers of different words that were left out, of texts that had such words or were longer than the scorer reads, and
 of tests that were left out because no word of a text was left."""
