@@ -33,8 +33,7 @@ class Model:
     """The run of a cell; empty for other models."""
     cell: str = ""
     """The place of a cell in its run, in words: "clip, hard negatives 0%"; the name of a judge without its server."""
-    place: tuple[tuple[str, Any], ...] = ()
-    """The cell's place as axes and their values."""
+    place: tuple[tuple[str, Any], ...] = ()  # the same as axes and their values
 
     @property
     def title(self) -> str:
@@ -50,7 +49,6 @@ class Model:
 
     @cached_property
     def training(self) -> Training:
-        """What the model was trained on."""
         return find_training(self.source)
 
     @cached_property
@@ -62,8 +60,8 @@ class Model:
 def parse_models(
     names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
 ) -> list[Model]:
-    """Return the models that names stand for. Raises for an unknown name, for a model that is given twice, for a key
-    that several servers would get, and, without `judge`, for models that answer questions."""
+    """Return the models that names stand for. Raises for an unknown name, a model that is given twice, a key that
+    several servers would get, and, without `judge`, models that answer questions."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
@@ -86,10 +84,10 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
         if isinstance(source, Checkpoint):
             return [cell_model(name, source, place_of_cell(source.folder.parent))]
         return [Model(name, source)]
-    sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     places = [place_of_cell(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
+    sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     models = [cell_model(name, *both) for both in zip(sources, differing, strict=True)]
     labels = [model.label for model in models]
     for k, source in enumerate(sources):

@@ -1,8 +1,5 @@
-"""A piece of an evaluation: a model and what it is scored on, scored once, here or on a cluster.
-
-Pieces of the same model form a group, so that a worker loads the model once. A piece that raises `UserError` is left
-out: the reason stays in its folder until the next command tries again, and other pieces go on.
-"""
+"""A piece of an evaluation: a model and what it is scored on, scored once, here or on a cluster. A piece that raises
+`UserError` is left out: the reason stays in its folder until the next command tries again, and other pieces go on."""
 
 import time
 import warnings
@@ -38,10 +35,8 @@ class Piece(AnyJob, ABC):
     """The name of what the model is scored on."""
     id: str
     """Hash of the model's weights, and of the content of what it is scored on."""
-    steps: int = field()  # otherwise it would inherit a default
-    """Number of images that the model is scored on, for progress bars."""
-    out: Path = field(default=Path(), kw_only=True)
-    """Folder of the study."""
+    steps: int = field()  # number of images; without `field` it would inherit a default
+    out: Path = field(default=Path(), kw_only=True)  # folder of the study
     below: str = field(default="cells", kw_only=True)
     """The folder in `out` that has a folder for each piece."""
     device: str = field(default="cpu", kw_only=True)
@@ -67,7 +62,6 @@ class Piece(AnyJob, ABC):
 
     @property
     def group(self) -> str:
-        """Hash of the model's weights. A worker keeps the loaded model for all pieces of one group."""
         return self.tested.weights
 
     def job(self, out: Path) -> "Piece":
@@ -75,7 +69,6 @@ class Piece(AnyJob, ABC):
 
     @property
     def problem(self) -> str:
-        """Why the piece was left out; empty if it wasn't."""
         return reason_in(self.folder, LEFT_OUT)
 
     @property
@@ -153,8 +146,7 @@ def images_needed(test: Benchmark) -> int:
     return len({number for item in test.items for number in item.images})
 
 
-HELD: dict[tuple[str, str], LoadedScorer | Judge] = {}
-"""The model that this process has loaded, by the hash of its weights and its device."""
+HELD: dict[tuple[str, str], LoadedScorer | Judge] = {}  # the loaded model, by the hash of its weights and its device
 
 
 def load_model(model: Model, device: str) -> LoadedScorer | Judge:

@@ -57,8 +57,7 @@ class SplitPiece(Piece):
     tests: tuple[str, ...]
     covered: Mapping[str, Overlap]
     """What the model's training had of each subset. Records that it had are left out."""
-    frozen: bool
-    """Whether the split is a frozen benchmark, of which all scores are kept."""
+    frozen: bool  # whether it is a frozen benchmark, of which all scores are kept
     on: ClassVar[str] = "split"
 
     @property
@@ -92,15 +91,12 @@ class SplitPiece(Piece):
             for start in range(0, len(texts), BLOCK):  # raises for an unknown word or a missing graph
                 scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
             tests = {name: framed_benchmark(test, loaded.framing, report) for name, test in tests.items()}
-        subsets = (self.score_frozen if self.frozen else self.score_counted)(tests, scorer)
+        counted = without_left_out(tests, self.covered)
+        subsets = self.score_frozen(tests, counted, scorer) if self.frozen else evaluate(self.folder, counted, scorer)
         return {"subsets": subsets, "cut": cut_record(scorer, texts_of_tests(tests))}
 
-    def score_counted(self, tests: Tests, scorer: Scorer | Judge, **keep: Any) -> Results:
-        """Score the records that aren't left out, and write their predictions."""
-        return evaluate(self.folder, without_left_out(tests, self.covered), scorer, **keep)
-
-    def score_frozen(self, tests: Tests, scorer: Scorer | Judge) -> Results:
-        """Do the same, and write the scores of all records, also of those that are left out, which are marked."""
+    def score_frozen(self, tests: Tests, counted: Tests, scorer: Scorer | Judge) -> Results:
+        """Score the counted records, and write the scores of all, also of those that are left out, which are marked."""
         found: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
         def keep(
@@ -109,7 +105,7 @@ class SplitPiece(Piece):
             both = zip(items, scores, strict=True)
             found.update({(subset, item.task, item.record): score_row(subset, item, its, had) for item, its in both})
 
-        results = self.score_counted(tests, scorer, keep=keep)
+        results = evaluate(self.folder, counted, scorer, keep)
         for subset, test in tests.items():
             rest = [item for item in test.items if (subset, item.task, item.record) not in found]
             keep(subset, rest, score_items(scorer, test, rest) if rest else [], True)

@@ -33,10 +33,8 @@ class ScoringStudy(AnyStudy):
     """A study that trains nothing: its arms are pieces of an evaluation, or keep why they can't be scored."""
 
     called: ClassVar[str] = "pieces"
-    on: ClassVar[str]
-    """The label of what models are scored on."""
-    written_by: ClassVar[str]
-    """The name of its `writer`."""
+    on: ClassVar[str]  # the label of what models are scored on
+    written_by: ClassVar[str]  # the name of its `writer`
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -58,8 +56,7 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """Return all options, because what decides a piece is part of its id."""
-        return frozenset(item.name for item in fields(cls))
+        return frozenset(item.name for item in fields(cls))  # what decides a piece is part of its id
 
     @property
     def at_once(self) -> int:
@@ -80,7 +77,6 @@ class ScoringStudy(AnyStudy):
         return self.models_named(*self.models)
 
     def models_named(self, *names: str) -> "Sequence[Model]":
-        """Return all models that names stand for. Raises for an unknown name."""
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import parse_models
 
@@ -118,12 +114,10 @@ class ScoringStudy(AnyStudy):
         return True
 
     def prepare(self, out: Path) -> "ScoringStudy":
-        """Forget why pieces were left out, so that they are tried again."""
         forget_left_out(out)
         return self
 
     def tables(self, records: "Records") -> None:
-        """Write results.csv."""
         self.pages.write_results(records, self.writer.COLUMNS)
 
     def page(self, records: "Records") -> "Iterable[Part]":
