@@ -97,12 +97,18 @@ def train_and_evaluate(job: Job, report: Steps, latest: LastRow, after_training:
 def train_or_take_over(
     job: Job, material: Material, graphs: Graphs, report: Steps, latest: LastRow
 ) -> tuple["Scorer", float | None]:
-    """Train the cell, or load the same training of another one; returns the scorer after its last step, and the median
-    processor time of a step (None if no step was left)."""
+    """Train the cell, or load the same training of another one; returns the scorer after its last step, and what
+    `train_cell` returns, or None."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
     if other := job.same_training:
-        give_readers(scorer := load_same_training(job, other), graphs)
+        scorer = load_needed(other, job.cell.options).to(job.cell.device)
+        read_training(other.folder)  # raises for a changed log, whose copy would pass as unchanged
+        for name in (LOG, CARRIED):  # the latter says what it took over from another study
+            (job.folder / name).unlink(missing_ok=True)
+            if (other.folder / name).exists():  # a log may have been deleted
+                copy_file(other.folder / name, job.folder / name)
+        give_readers(scorer, graphs)
         return scorer, None
     scorer = fresh_scorer(job, material, graphs)
     give_readers(scorer, graphs)
@@ -110,17 +116,6 @@ def train_or_take_over(
         checkpoint_blocks(scorer)
     with training_log(job, [latest]) as log:
         return scorer, train_cell(job, material, scorer, report, log)
-
-
-def load_same_training(job: Job, other: Job) -> "Scorer":
-    """Load the scorer of the cell with the same training, and copy its log and what it took over from another study."""
-    scorer = load_needed(other, job.cell.options)
-    read_training(other.folder)  # raises for a changed log, whose copy would pass as unchanged
-    for name in (LOG, CARRIED):
-        (job.folder / name).unlink(missing_ok=True)
-        if (other.folder / name).exists():  # a log may have been deleted
-            copy_file(other.folder / name, job.folder / name)
-    return scorer.to(job.cell.device)
 
 
 def load_needed(job: Job, options: dict | None = None) -> "Scorer":

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 MOST_SAID = 6  # numbers with a sentence that says which model is best
 MOST_UNDECIDED = 0.05  # share of items without a judge's verdict above which a model is marked
-FIGURE = (
-    "Accuracy (%): dots with intervals, nominally of 95 %, and chance as a dashed line. A dot without an interval has "
-    "none, or was scored before intervals were kept."
-)
+FIGURE = "Accuracy (%): dots with intervals, nominally of 95 %, if there are any, and chance as a dashed line."
 AS_THEY_ARE = (
     "Nothing was trained for this: models of a run are as they were trained there, others as published. Numbers are "
     "accuracies in percent with 95 % intervals, for these models as they are and new records or animal pairs; a number "
@@ -167,10 +164,8 @@ def score_table(name: str, scores: Sequence[Score], says: str, folded: str = "")
 
 def named_results(records: Records) -> "list[tuple[Piece, Mapping[str, Any]]]":
     """Return the finished pieces with their results, labelled by this command and not by an earlier one."""
-    return [
-        (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
-        for arm, result in records.results
-    ]
+    found = ((arm.cell, arm.labels, result) for arm, result in records.results)
+    return [(cell, {**result, "model": cell.model, next(iter(of)): cell.label}) for cell, of, result in found]
 
 
 def write_results(records: Records, columns: Sequence[str]) -> None:
@@ -226,9 +221,9 @@ def note_rows(records: Records) -> Iterator[list[str]]:
             notes += [unread_sentence(result), *piece.notes(result)]
         if judged := result.get("judged"):
             counted = [f"{name.replace('_', ' ')} {number}" for name, number in judged.items() if number]
-            answered = result.get("answered_by", [])
-            several = [f"answered under several names: {', '.join(answered)}"] * (len(answered) > 1)
-            notes.append("; ".join([f"{undecided_share(result):.1%} of items without a verdict", *counted, *several]))
+            answered = result.get("answered_by", ())
+            counted += [f"answered by {', '.join(answered)}"] * (len(answered) > 1)
+            notes.append("; ".join([f"{undecided_share(result):.1%} of items without a verdict", *counted]))
         yield from ([names[piece.model], piece.label, note] for note in notes if note)
 
 

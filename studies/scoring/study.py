@@ -95,12 +95,8 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for unknown models, and for a device that isn't here; say if options of judges are unused."""
-        from menagerie.models.library.judged import JudgeSource
-
-        judges = [model for model in self.tested if isinstance(model.source, JudgeSource)]
-        if self.judge != JudgeOptions() and not judges:
-            print("note: --judge changes nothing: no model among those given answers questions")
+        """Raise for unknown models, and for a device that isn't here."""
+        _ = self.tested
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
