@@ -1,5 +1,4 @@
-"""A cell: one training run with its evaluation, identified by the hash of its settings. And jobs, which the executor
-runs here or on clusters: cells, measures of finished ones, evaluations."""
+"""A cell: one training run with its evaluation, identified by the hash of its settings; and jobs of executors."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -185,8 +184,7 @@ class Execution(NamedTuple):
 
 @dataclass(frozen=True)
 class Job(AnyJob):
-    """A cell to be trained. Cells on the same data have no group: they are trained in parallel, so that phases that
-    they share are done early."""
+    """A cell to be trained. It has no group, so that steps shared by cells on the same data are done early."""
 
     cell: Cell
     data_file: Path
@@ -274,8 +272,7 @@ class Job(AnyJob):
 
 @contextmanager
 def one_training(job: Job) -> Iterator[None]:
-    """Hold the lock of a cell inside this context, and delete temporary files of killed processes. Raises if another
-    process trains the cell. Without locks, training twice is better than not training."""
+    """Hold a cell's lock, if the file system has any, and delete files of killed processes. Raises if it is taken."""
     job.lock.parent.mkdir(parents=True, exist_ok=True)
     lock, alone = FileLock(job.lock), True
     try:

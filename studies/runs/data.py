@@ -135,10 +135,7 @@ def split_material(file: Path) -> Material:
 
 
 def split_texts(split: "Split") -> Iterator[str]:
-    """Yield all texts of a split, and the names of its world, whose words make the closed vocabulary.
-
-    Tests may have names that incomplete training captions leave out, and animals without textures ("an orca").
-    """
+    """Yield all texts of a split, and the names of its world, as tests may have some that captions leave out."""
     from menagerie.generators.captions.templates import bare_mentions, template_of
     from menagerie.generators.storage.records import KEPT
 

@@ -29,8 +29,7 @@ Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
 def evaluate(
     folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer | Judge", keep: Keep | None = None
 ) -> Results:
-    """Return the results by subset and task; writes `predictions.csv`. `keep` is called with each subset, its items and
-    all their scores."""
+    """Return results by subset and task, and write `predictions.csv`. `keep` receives subsets, items and scores."""
     import numpy as np
 
     from menagerie.generators.benchmarks.benchmark import four_way_rules
@@ -73,8 +72,7 @@ def summaries(
 
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each record and task, with the false caption that scores highest. Rows of swaps also have the
-    scores of the record's counterfactual, if it has one."""
+    """Yield a row for each record and task, with its best false caption; of swaps also with counterfactual scores."""
     from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 
     scored = list(zip(items, scores, strict=True))

@@ -66,8 +66,7 @@ class Schedule:
         return followed
 
     def collect(self, runner: Runner) -> None:
-        """Sort the jobs that have stopped running into ended, held and failed ones. When nothing else is left, find the
-        held jobs that another command has ended meanwhile."""
+        """Sort stopped jobs into ended, held and failed ones; if nothing is left, ask which held ones ended."""
         for name in [name for name, handle in self.running.items() if handle.done()]:
             job, reason = self.known[name], runner.reason(self.running.pop(name))
             if job.ended:

@@ -159,8 +159,7 @@ def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
 def describe_differences(
     recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset(), place: str = ""
 ) -> str:
-    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)".
-    `ignored` names fields, or parts of them: "scorers.sparo"."""
+    """Describe how a recorded configuration differs, outside of `ignored`: "recipe.steps (60 there, 40 now)"."""
     wanted = json_value(asdict(config)) if is_dataclass(config) else json_value(config)
     before = with_defaults(recorded, config) if is_dataclass(config) else recorded
     found = []
@@ -204,8 +203,7 @@ def error_without_passwords(text: str, address: str) -> str:
 
 
 def passwords(address: str) -> set[str]:
-    """The passwords in an address, as written and percent-decoded, and their parts between "/", ":", "?" and "@", as a
-    driver may take a part for the host or the database."""
+    """The passwords in an address, as written and percent-decoded, and parts that a driver may take for a host."""
     found = [match[2] for match in USER.finditer(address)]
     for text in (address, unquote_plus(address)):
         found += [re.split("[&;]", match[2])[0].strip("'\"{}") for match in SETTING.finditer(text)]

@@ -13,8 +13,7 @@ VECTORS = ("avx512f", "avx2", "avx")  # the widest first
 
 
 def processor() -> str:
-    """Return the processor's name, family, model and widest vector instructions, as the system reports them. Clouds use
-    one name for several processors, which may sum in different orders."""
+    """Return the processor's name, family, model and widest vectors, as one name may stand for several processors."""
     with contextlib.suppress(OSError):
         if known := describe_processor(Path("/proc/cpuinfo").read_text("utf-8")):
             return known

@@ -49,8 +49,7 @@ def run_job(job: AnyJob, report: Report, release: Callable[[], None]) -> None:
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption, report: Report) -> None:
-    """Run a job. A training whose end is requested ends after its current step; before its first step, and after it has
-    called `release`, it ends at once, like any other job."""
+    """Run a job, so that a training ends on request after its current step, and all else at once."""
     interruption.deferred = job.has_processes  # they must not be killed while they start or send a batch
 
     def pass_on(step: int, text: str = "") -> None:

@@ -1,4 +1,5 @@
 """Trains first steps that several cells have in common once: a cell begins at step n of another run.
+
 The single-object phase has the same images, captions and order for all cells of one model, seed and recipe, whatever
 their pairs. If the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps
 have the same first steps, too. The first cell that trains such steps keeps the state after them in the study's folder.

@@ -109,8 +109,7 @@ def cluster_option(options: Mapping[str, str | int]) -> list[str]:
 
 
 def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0, trains: bool = False) -> None:
-    """Raise if tasks that write to `folder`, with `cores` and `gpus` for each process, can't be submitted. Only tasks
-    that train may have several processes."""
+    """Raise if tasks that write to `folder`, with `cores` and `gpus` for each process, can't be submitted."""
     engine, processes = cluster.engine, cluster.slurm.processes
     if processes > 1 and not trains:
         raise UserError(
@@ -165,8 +164,7 @@ def slurm_refusal(errors: str) -> UserError:
 
 @contextlib.contextmanager
 def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
-    """Hide environment variables inside this context: those of an allocation around this command, which would change
-    the submitted tasks, and a user's defaults for the given `options` of sbatch."""
+    """Hide variables of an allocation around this command, and a user's defaults for the given `options` of sbatch."""
     given = {f"SBATCH_{name}" for name in IN_SCRIPT}
     given |= {f"SBATCH_{NAMES.get(option, option.upper().replace('-', '_'))}" for option in options}
     names = [name for name in os.environ if name in given or (name.startswith(HIDDEN) and name not in KEPT)]

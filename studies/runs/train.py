@@ -97,8 +97,7 @@ def train_and_evaluate(job: Job, report: Steps, latest: LastRow, after_training:
 def train_or_take_over(
     job: Job, material: Material, graphs: Graphs, report: Steps, latest: LastRow
 ) -> tuple["Scorer", float | None]:
-    """Train the cell, or load the same training of another one; returns the scorer after its last step, and what
-    `train_cell` returns, or None."""
+    """Train the cell or load the same training of another; returns its scorer, and what `train_cell` does or None."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
     if other := job.same_training:

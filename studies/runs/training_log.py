@@ -32,8 +32,7 @@ COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second", "
 
 
 class Logger:
-    """Receives every row of a run once, in the order of the steps. After a restart, the first call has all rows from
-    the first step on; they replace those of the earlier process."""
+    """Receives every row of a run once, in order; after a restart its first call has all rows again."""
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
         """Log the next rows, at least one."""
@@ -43,8 +42,7 @@ class Logger:
 
 
 class CsvFile(Logger):
-    """The rows as a CSV file. The last two columns are timing; the others depend only on the cell and, for validation,
-    on the steps between evaluations."""
+    """The rows as a CSV file. The last two columns are timing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

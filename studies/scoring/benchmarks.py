@@ -231,10 +231,9 @@ def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Sco
 
 
 def mark_guessed(result: ScoredItem, level: np.float32) -> ScoredItem:
-    """Return the result of a query, with NaN in place of `level`, the score of pairs without a verdict. If the best
-    true candidate has none, the official rule too breaks ties at random."""
+    """Return the result of a query, with NaN in place of `level`, the score of pairs without a verdict."""
     item, scores, outcome = result
-    if scores.flat[0] == level:
+    if scores.flat[0] == level:  # the best true candidate: the official rule too breaks ties at random
         outcome = outcome._replace(official=outcome.neutral)
     return ScoredItem(item, np.where(scores == level, np.nan, scores), outcome)
 
@@ -251,8 +250,7 @@ def task_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> d
 
 
 def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
-    """Return the numbers that papers report, each with the interval of the official one for new records, perhaps None.
-    `bench` has only the items that were scored."""
+    """Return the numbers that papers report, with intervals of the official ones for new records, or None."""
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
         return bench.headlines([results[k].item for k in chosen], [results[k].outcome for k in chosen])

@@ -141,8 +141,7 @@ def record_results(items: Iterable[Any], compares_images: bool = True) -> pd.Dat
 
 
 def card_numbers(points: pd.DataFrame) -> tuple[list[Number], list[Number]]:
-    """Return the means, in which all tasks of all tests count alike but four-way items, which have captions of swaps
-    again, and the number of each task of each test."""
+    """Return means, in which all tasks but four-way items (swaps again) count alike, and the number of each task."""
     points = points.assign(seed=0, all="", part=points.subset + "\n" + points.task)
     every = estimates(points, ["subset", "task"])
     tests = [card_number(*key, points[points.part == "\n".join(key)], its) for key, its in every.items()]

@@ -74,8 +74,7 @@ def parse_models(
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
-    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run, labelled by
-    their places in its study and, if that isn't enough, their ids."""
+    """Return what a name stands for: a model, a judge for each form of questions, or the cells of a run."""
     if judge and (judges := find_judges(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
     folders = find_checkpoints(Path(name)) if Path(name).is_dir() else []

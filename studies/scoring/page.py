@@ -1,5 +1,4 @@
-"""What studies of scored models write: a number of a model on a test (`Score`) in sentences, a figure and tables, and
-the notes on what wasn't scored, read or answered, or had been trained on."""
+"""What studies of scored models write: numbers of models on tests (`Score`) in sentences, figures and tables; notes."""
 
 import math
 import statistics

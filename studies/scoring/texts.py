@@ -23,8 +23,7 @@ of tests that were left out because no word of a text was left."""
 def readable_texts(
     bench: PhotographBenchmark, scorer: Scorer, skip: bool, model: str
 ) -> tuple[PhotographBenchmark, dict[str, int]]:
-    """Return the benchmark with texts that a scorer can read, and counts of what was left out. Raises for words that
-    its own vocabulary lacks unless `skip`, and counts them."""
+    """Return the benchmark in a scorer's words, and counts of what is left out. Raises for others unless `skip`."""
     if not (known := set(scorer.texts.words)):  # it reads any text
         return bench, NONE_SKIPPED
     texts = bench.texts
