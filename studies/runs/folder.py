@@ -123,16 +123,14 @@ def provenance() -> dict[str, Any]:
     }
 
 
-# Of the recorded facts, those of the study's first command, and those that may differ from run to run.
-OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
-
-
 def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Collect where a study and its finished runs ran, as far as it is recorded, and which command draws this page."""
     study, now = recorded_config(out), provenance()
     runs = [each["provenance"] for each in results if each.get("provenance")]
-    known = {name: study[name] for name in OF_STUDY if name in study}
-    known |= {name: text for name in OF_RUNS if (text := join_values(run.get(name) for run in runs or [study]))}
+    known = {name: study[name] for name in ("command", "started") if name in study}
+    for name in ("commit", "processor", "cores", "python", "versions"):  # they may differ from run to run
+        if text := join_values(run.get(name) for run in runs or [study]):
+            known[name] = text
     drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"
     return {name: str(value) for name, value in known.items()} | {"this page was drawn": drawn}
 

@@ -57,9 +57,8 @@ def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps 
         return SharedSteps(shared / trunk_key(job.cell), recipe.stable_steps) if recipe.stable_steps else None
     steps, singles = single_steps(recipe), material.train.strata.get(SINGLES, ())
     indices = [i for i, single in enumerate(singles) if single]
-    if not steps or material.train.shares or not indices:
-        return None
-    if has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
+    alike = steps and indices and not material.train.shares
+    if not alike or has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
         return None
     return SharedSteps(shared / phase_key(job, material, scorer, indices), steps)
 

@@ -30,22 +30,18 @@ if TYPE_CHECKING:
     from submitit import Job as SubmittedJob
     from submitit.core.core import InfoWatcher
 
-# Characters of paths that submitit or Slurm would interpret (%j, %a, backslashes), or can't have in a script.
-SPECIAL = {"local": "%", "slurm": "%\\\n"}
-# Variables of an allocation in which this command runs, and defaults of a user's own queries.
-HIDDEN = ("SLURM_", "SLURMD_", "SRUN_", "SQUEUE_")
+SPECIAL = {"local": "%", "slurm": "%\\\n"}  # characters of paths that submitit or Slurm would interpret
+HIDDEN = ("SLURM_", "SLURMD_", "SRUN_", "SQUEUE_")  # variables of an allocation, and defaults of a user's queries
 KEPT = {"SLURM_CONF", "SLURM_JWT"}  # needed to reach Slurm
-# sbatch prefers variables to the options in a script. These are options that submitit writes.
+# Options that submitit writes into a script, to which sbatch prefers variables.
 IN_SCRIPT = ("ARRAY_INX", "ERROR", "NO_REQUEUE", "OPEN_MODE", "OUTPUT", "SIGNAL")
 NAMES = {"time": "TIMELIMIT", "mem": "MEM_PER_NODE"}  # options with another name as variables
 SHOWN = ("--noheader", "--array", "--states=all", "--format=%i|%T")
 KNOWN = {"PENDING", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "REVOKED", "TIMEOUT", "GONE"}
 LONGEST_POLL = 20  # seconds between two calls of squeue
-# Requeues after a time limit; it isn't a failure, because tasks continue from saved states. submitit needs a number.
-MOST_TIMEOUTS = 1000
+MOST_TIMEOUTS = 1000  # requeues after a time limit, which is no failure; submitit needs a number
 YEAR_MINUTES = 60 * 24 * 365
-# SIGTERM is sent at preemption, SIGUSR2 before the time limit (as submitit requests).
-SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
+SIGNALS = (signal.SIGTERM, signal.SIGUSR2)  # at preemption, and before the time limit, as submitit requests
 QUERIES = 5  # queries of a job's state before it counts as ended
 # Lines of a log that don't give the reason of a task's end.
 NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
@@ -112,9 +108,8 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
     """Raise if tasks that write to `folder`, with `cores` and `gpus` for each process, can't be submitted."""
     engine, processes = cluster.engine, cluster.slurm.processes
     if processes > 1 and not trains:
-        raise UserError(
-            f"--slurm.processes {processes} is for trainings; tasks without training have one process; leave it out"
-        )
+        why = f"--slurm.processes {processes} is for trainings; tasks without training have one process"
+        raise UserError(f"{why}; leave it out")
     if processes > 1 and engine == "none":
         raise UserError(f"--slurm.processes {processes} needs --cluster slurm or local; here use torchrun")
     if engine == "none":
@@ -131,9 +126,8 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
 def check_slurm(cluster: Cluster, cores: int, gpus: int) -> None:
     """Raise if Slurm would refuse tasks with these resources, according to `sbatch --test-only`."""
     if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
-        raise UserError(
-            f"--cluster slurm: no {missing[0]} here; start this command where jobs can be submitted, or use local"
-        )
+        why = f"--cluster slurm: no {missing[0]} here"
+        raise UserError(f"{why}; start this command where jobs can be submitted, or use local")
     validate(cluster)
     given = sbatch_options(cluster.slurm, cores, gpus)
     cluster_option(given)
@@ -148,10 +142,8 @@ def check_folder(cluster: Cluster, folder: Path) -> None:
     """Raise for a folder whose path Slurm or submitit would change, so that files would be written elsewhere."""
     path = str(folder.absolute())
     if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
-        raise UserError(
-            f"--cluster {cluster.engine} can't write to {path!r}: submitit or Slurm would interpret {special[0]!r} in "
-            "a path; choose another folder"
-        )
+        why = f"--cluster {cluster.engine} can't write to {path!r}: submitit or Slurm would interpret {special[0]!r} in"
+        raise UserError(f"{why} a path; choose another folder")
 
 
 def slurm_refusal(errors: str) -> UserError:

@@ -54,20 +54,16 @@ def processes_of(study: Any) -> int:
 def check_joined() -> None:
     """Raise in a process of torchrun that isn't connected to the others."""
     if processes() > 1 and not JOINED:
-        raise UserError(
-            f"torchrun has started {processes()} processes, each of which would do all of this; only commands of "
-            "studies train in several processes, so start this with python"
-        )
+        why = f"torchrun has started {processes()} processes, each of which would do all of this"
+        raise UserError(f"{why}; only commands of studies train in several processes, so start this with python")
 
 
 def check_sharing(study: Any, cells: list[Cell]) -> None:
     """Raise for options and models with which several processes can't train together, if there are several."""
     count, engine = processes_of(study), study.cluster.engine
     if processes() > 1 and engine != "none":
-        raise UserError(
-            f"--cluster {engine} under torchrun would submit every run {processes()} times; start it "
-            "with python, and give --slurm.processes for tasks of several"
-        )
+        why = f"--cluster {engine} under torchrun would submit every run {processes()} times"
+        raise UserError(f"{why}; start it with python, and give --slurm.processes for tasks of several")
     if count == 1:
         return
     if ":" in study.device:
@@ -90,10 +86,8 @@ def join_ranks() -> "Ranks":
         dist.init_process_group("gloo", timeout=LONGEST_WAIT)
     except (ValueError, RuntimeError) as error:  # no address or port of the first process, or the port is in use
         reason = str(error).partition("\n")[0]
-        raise UserError(
-            f"RANK and WORLD_SIZE name {processes()} processes, but they can't connect: {reason}; "
-            "start them with torchrun, or unset both"
-        ) from error
+        why = f"RANK and WORLD_SIZE name {processes()} processes, but they can't connect: {reason}"
+        raise UserError(f"{why}; start them with torchrun, or unset both") from error
     control = dist.new_group(backend="gloo", timeout=ENDLESS)
     JOINED["cpu"] = Ranks(Share(dist.get_rank(), dist.get_world_size()), None, control)
     return JOINED["cpu"]
