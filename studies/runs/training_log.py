@@ -113,17 +113,13 @@ class WeightsAndBiases(Logger):
         name = file_name(f"{out.name}-{job.cell.id}").strip("-")
         for earlier in out.glob(f"wandb/offline-run-*-{name}"):  # of a stopped process: all rows will come again
             shutil.rmtree(earlier)
-        named = {"project": os.environ.get("WANDB_PROJECT", "menagerie"), "id": name, "name": job.name}
-        resume = "allow" if os.environ.get("WANDB_MODE") != "offline" else None
-        quiet = wandb.Settings(console="off", silent=True)
+        how = {"project": os.environ.get("WANDB_PROJECT", "menagerie"), "id": name, "name": job.name, "group": out.name}
+        how |= {"dir": str(out), "config": job.cell.settings, "settings": wandb.Settings(console="off", silent=True)}
         try:
-            self.run = wandb.init(
-                **named, dir=str(out), group=out.name, config=job.cell.settings, resume=resume, settings=quiet
-            )
+            self.run = wandb.init(**how, resume="allow" if os.environ.get("WANDB_MODE") != "offline" else None)
         except wandb.errors.Error as error:
-            raise UserError(
-                f"--log wandb can't start: {str(error).splitlines()[0]}; run `wandb login`, or set WANDB_MODE=offline"
-            ) from error
+            why = f"--log wandb can't start: {str(error).splitlines()[0]}"
+            raise UserError(f"{why}; run `wandb login`, or set WANDB_MODE=offline") from error
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
         for row in rows:
@@ -147,10 +143,8 @@ def check_loggers(names: Sequence[str]) -> None:
     for name in names:
         found = importlib.util.find_spec(name)
         if found is None or found.origin is None:  # a folder of that name isn't a package
-            raise UserError(
-                f"--log {name} needs the package {name}: pip install 'binding-menagerie[{name}]', "
-                f"or pip install -e '.[{name}]' where you have the sources"
-            )
+            why = f"--log {name} needs the package {name}: pip install 'binding-menagerie[{name}]'"
+            raise UserError(f"{why}, or pip install -e '.[{name}]' where you have the sources")
 
 
 class TrainingLog:

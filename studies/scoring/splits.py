@@ -7,13 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from jaxtyping import Float
-
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.core.identity import digest
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
@@ -99,9 +96,7 @@ class SplitPiece(Piece):
         """Score the counted records, and write the scores of all, also of those that are left out, which are marked."""
         found: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
-        def keep(
-            subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]], had: bool = False
-        ) -> None:
+        def keep(subset: str, items: Sequence[Item], scores: Sequence[Scores], had: bool = False) -> None:
             both = zip(items, scores, strict=True)
             found.update({(subset, item.task, item.record): score_row(subset, item, its, had) for item, its in both})
 

@@ -141,10 +141,8 @@ def check_verdicts(records: "Records") -> None:
     for model, count in counts.items():
         if 0 < count["items"] == count["undecided"]:
             why = ", ".join(f"{count[problem]} {problem}" for problem in PROBLEMS if count[problem])
-            raise UserError(
-                f"{model}: none of {count['items']} items has a verdict (answers: {why}), so nothing was measured; "
-                "ask another model, or ask in another way (--judge)"
-            )
+            why = f"none of {count['items']} items has a verdict (answers: {why}), so nothing was measured"
+            raise UserError(f"{model}: {why}; ask another model, or ask in another way (--judge)")
 
 
 def forget_left_out(out: Path) -> None:
