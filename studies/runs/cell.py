@@ -35,8 +35,7 @@ class Start:
     folder: Path = field(compare=False)
     name: str = field(default="", compare=False)
     """Name that the user gave the checkpoint."""
-    images_seen: int = field(default=0, compare=False)
-    """Number of images in all steps of the weights' own training, if known."""
+    images_seen: int = field(default=0, compare=False)  # in the weights' own training, if known
 
 
 @dataclass(frozen=True)
@@ -48,17 +47,14 @@ class Cell:
     data: CellData
     towers: TowerConfig
     recipe: Recipe
-    options: dict[str, Any] = field(default_factory=dict)
-    """Fields of the model's config that differ from its defaults."""
+    options: dict[str, Any] = field(default_factory=dict)  # fields of the model's config that aren't its defaults
     device: str = "cpu"
     threads: int = 1
     files: str = ""  # hash of a model file of the user's own and of local weights
     negatives: tuple[str, ...] = ()  # content of batches that the model needs besides images and captions
-    base: "Cell | None" = None
-    """Cell whose trained scorer this one is built on."""
+    base: "Cell | None" = None  # whose trained scorer this one is built on
     start: Start | None = None
-    graphs: GraphSource = field(default_factory=GraphSource)
-    """Source of the graphs that the model reads; the default source for a model that reads none."""
+    graphs: GraphSource = field(default_factory=GraphSource)  # the default source for a model that reads none
     parser: str = ""  # hash of everything that decides a parser's graphs; empty if no parser makes them
 
     @cached_property
@@ -189,8 +185,7 @@ class Job(AnyJob):
     cell: Cell
     data_file: Path
     out: Path  # folder of the run
-    what: str = ""
-    """Name given by the study, before the cell's name."""
+    what: str = ""  # given by the study, before the cell's name
     execution: Execution = field(default_factory=Execution)
 
     @property
@@ -255,7 +250,6 @@ class Job(AnyJob):
 
     @property
     def lock(self) -> Path:
-        """The file that is locked while a process trains the cell."""
         return self.out / "locks" / f"{self.id}.lock"
 
     @property

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import changed_fields, defaults_version, json_value
@@ -71,10 +71,8 @@ class SplitData:
     """A split of one of the project's worlds."""
 
     recipe: SplitRecipe
-    store: str
-    """What decides the pixels of its images (`image_identity`)."""
-    varied: tuple[str, ...] = ()
-    """Further fields of the recipe that a study varies."""
+    store: str  # what decides the pixels of its images (`image_identity`)
+    varied: tuple[str, ...] = ()  # further fields of the recipe that a study varies
 
     @property
     def axes(self) -> dict[str, Any]:
@@ -185,6 +183,7 @@ class SplitFile:
     """The split's fractions, and its name if a study has several files."""
     seed: int  # in the recipe; the first seed of its training runs
     pairs: tuple[int, int, int]  # in train, swapped, and of its world
+    splits: ClassVar[tuple[()]] = ()
 
     @property
     def axes(self) -> dict[str, Any]:
@@ -197,10 +196,6 @@ class SplitFile:
     @property
     def settings(self) -> dict[str, Any]:
         return {"kind": self.kind, "split_file": self.content, "store": self.store}
-
-    @property
-    def splits(self) -> tuple[()]:
-        return ()
 
     def counts(self) -> dict[str, int]:
         return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))

@@ -59,8 +59,7 @@ class Subject:
     """A benchmark whose files were read."""
 
     label: str
-    published: Mapping[str, Mapping[str, float]]
-    """Percentages that papers report, by model and measure."""
+    published: Mapping[str, Mapping[str, float]]  # percentages that papers report, by model and measure
     pickled: bytes = field(repr=False)  # for the process that scores it
     files: tuple[str, ...]  # the user's own that define its classes and functions
     content: Mapping[str, Any]
@@ -95,8 +94,7 @@ class BenchmarkPiece(Piece):
 
     subject: Subject
     skip: bool  # whether words that a model doesn't know are left out of texts
-    first: FirstPass | None = field(default=None, kw_only=True)
-    """For pools with too many pairs for a model that reads each pair."""
+    first: FirstPass | None = field(default=None, kw_only=True)  # for pools with too many pairs
     had: str = field(default="", kw_only=True, compare=False)
     """What the model's training had of the benchmark, in words; empty if this wasn't asked for."""
     tests: ClassVar[tuple[str, ...]] = ()

@@ -66,16 +66,14 @@ class CardModel(msgspec.Struct, forbid_unknown_fields=True):
     weights: str
     """Hash of everything that decides the model's scores: weights, settings, source code."""
     about: str
-    trained_on: str
-    """The training data and steps, if a study here trained the model; else empty."""
+    trained_on: str  # the training data and steps, if a study here trained the model
     unread: int  # texts that are longer than the model reads
     answers: dict[str, int] = {}
     """Of a judge: the numbers of its items and of those without a verdict, which tie."""
     compares_images: bool = True
     """Whether scores of two images can be compared; else four-way items have only a text score."""
     had: dict[str, str] = {}  # by test, what training had of it, in words
-    left_out: dict[str, int] = {}
-    """How many records of each test are left out of all numbers for it."""
+    left_out: dict[str, int] = {}  # how many records of each test are left out for it
 
     @property
     def marked(self) -> str:

@@ -26,11 +26,9 @@ from menagerie.studies.runs.results import read_result
 class Model:
     """A scorer to be evaluated."""
 
-    label: str
-    """The name in tables."""
+    label: str  # the name in tables
     source: ScorerSource
-    run: str = ""
-    """The run of a cell; empty for other models."""
+    run: str = ""  # of a cell; empty for other models
     cell: str = ""
     """The place of a cell in its run, in words: "clip, hard negatives 0%"; the name of a judge without its server."""
     place: tuple[tuple[str, Any], ...] = ()  # the same as axes and their values

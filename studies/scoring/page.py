@@ -50,18 +50,15 @@ class Score(NamedTuple):
     """A number of a model on a test."""
 
     model: str
-    test: str
-    """A split or a benchmark."""
-    part: str
-    """A subset of a split; "task" or "headline" of a benchmark."""
+    test: str  # a split or a benchmark
+    part: str  # a subset of a split; "task" or "headline" of a benchmark
     measure: str
     its: Estimate
     ties: float | None = None
     chance: float | None = None
     title: str = ""
     """The name of a headline: one of the numbers that a page shows first; empty for all others."""
-    drawn: bool = False
-    """Whether it is among the sentences and in the figure."""
+    drawn: bool = False  # whether it is among the sentences and in the figure
     flag: str = ""  # a remark after the number
 
     @property

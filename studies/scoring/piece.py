@@ -31,21 +31,17 @@ class Piece(AnyJob, ABC):
     """What an arm of an evaluation does in place of a training run. `job` makes it ready to run."""
 
     tested: Model
-    label: str
-    """The name of what the model is scored on."""
+    label: str  # of what the model is scored on
     id: str
     """Hash of the model's weights, and of the content of what it is scored on."""
     steps: int = field()  # number of images; without `field` it would inherit a default
     out: Path = field(default=Path(), kw_only=True)  # folder of the study
-    below: str = field(default="cells", kw_only=True)
-    """The folder in `out` that has a folder for each piece."""
+    below: str = field(default="cells", kw_only=True)  # the folder in `out` that has a folder for each piece
     device: str = field(default="cpu", kw_only=True)
     threads: int = field(default=0, kw_only=True)
     seed: ClassVar[int] = 0
-    kept: ClassVar[tuple[str, ...]] = ()
-    """The files beside the result whose digests it has."""
-    on: ClassVar[str] = ""
-    """The key of `label` in results; empty: results have no label."""
+    kept: ClassVar[tuple[str, ...]] = ()  # the files beside the result whose digests it has
+    on: ClassVar[str] = ""  # the key of `label` in results; empty: results have no label
 
     @property
     def model(self) -> str:
