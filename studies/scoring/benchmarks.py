@@ -38,8 +38,15 @@ from menagerie.studies.frame.parts import Part, Rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.page import Score, in_percent, level_of, named_results, seed_mean, short_names
-from menagerie.studies.scoring.piece import SCORES, Piece, images_needed, open_model
-from menagerie.studies.scoring.texts import NONE_SKIPPED, cut_record, readable_texts
+from menagerie.studies.scoring.piece import (
+    NONE_SKIPPED,
+    SCORES,
+    Piece,
+    cut_record,
+    images_needed,
+    open_model,
+    readable_texts,
+)
 
 VERSION = 3  # of how records are scored
 PIECES = "pieces"

@@ -15,12 +15,10 @@ from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Chart, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.models import explain_source, short_labels, training_lines
-from menagerie.studies.scoring.texts import unread_sentence
+from menagerie.studies.scoring.piece import Piece, unread_sentence
 
 if TYPE_CHECKING:
     import altair as alt
-
-    from menagerie.studies.scoring.piece import Piece
 
 MOST_SAID = 6  # numbers with a sentence that says which model is best
 MOST_UNDECIDED = 0.05  # share of items without a judge's verdict above which a model is marked
@@ -158,7 +156,7 @@ def score_table(name: str, scores: Sequence[Score], says: str, folded: str = "")
     return Rows(name, ("accuracy, %", *models, "chance", "n"), lines, says=says, folded=folded)
 
 
-def named_results(records: Records) -> "list[tuple[Piece, Mapping[str, Any]]]":
+def named_results(records: Records) -> list[tuple[Piece, Mapping[str, Any]]]:
     """Return the finished pieces with their results, labelled by this command and not by an earlier one."""
     found = ((arm.cell, arm.labels, result) for arm, result in records.results)
     return [(cell, {**result, "model": cell.model, next(iter(of)): cell.label}) for cell, of, result in found]

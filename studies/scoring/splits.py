@@ -36,8 +36,7 @@ from menagerie.studies.scoring.cards import COLUMNS as SCORE_COLUMNS
 from menagerie.studies.scoring.cards import score_row
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.page import Score, ScoredTest, coverage_parts, named_results, short_names
-from menagerie.studies.scoring.piece import SCORES, Piece, images_needed
-from menagerie.studies.scoring.texts import cut_record
+from menagerie.studies.scoring.piece import SCORES, Piece, cut_record, images_needed
 
 Tests = Mapping[str, Benchmark]
 BLOCK = 256  # texts that are read at once
