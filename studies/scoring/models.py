@@ -39,12 +39,6 @@ class Model:
         untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
         return f"{self.label}, untrained" if untrained else self.label
 
-    @property
-    def steps(self) -> int:
-        """The steps for which a study trained the model; 0 if none did."""
-        recipe = training_record(self).get("settings", {}).get("recipe")
-        return 0 if recipe is None else recipe.get("steps", Recipe.steps)
-
     @cached_property
     def training(self) -> Training:
         return find_training(self.source)
