@@ -112,7 +112,7 @@ class RealTraining(PhotographStudy):
 
         from menagerie.studies.analysis.tables import to_csv
         from menagerie.studies.frame.records import write_cells
-        from menagerie.studies.scoring.benchmark_tables import NUMBERS
+        from menagerie.studies.scoring.benchmarks import NUMBERS
 
         write_cells(records.where(lambda arm: arm.trains))
         columns = (*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell")
@@ -129,7 +129,7 @@ class RealTraining(PhotographStudy):
     def training_parts(self, records: "Records") -> "Iterator[Part]":
         """Yield what cells were trained on, what they took over from starting weights, and how they trained."""
         from menagerie.models.carry_over import Carried
-        from menagerie.studies.scoring import benchmark_tables
+        from menagerie.studies.scoring import benchmarks
 
         rows = []
         for (sources, parser), there in self.prepared.photos.items():
@@ -147,7 +147,7 @@ class RealTraining(PhotographStudy):
         cells = records.where(lambda arm: arm.trains)
         yield Heading("How they trained")
         yield Curves("training", cells, varying_axes(records), chance=self.chance, says=TRAINED)
-        yield from benchmark_tables.parts(records, self.scores(records))
+        yield from benchmarks.parts(records, self.scores(records))
 
     @property
     def chance(self) -> float:
@@ -160,7 +160,7 @@ class RealTraining(PhotographStudy):
     def scores(self, records: "Records") -> "list[Score]":
         """Return the numbers by model and place, in the mean over seeds, and those that papers report."""
         from menagerie.models.registry import short_name
-        from menagerie.studies.scoring.benchmark_tables import benchmark_scores
+        from menagerie.studies.scoring.benchmarks import benchmark_scores
 
         subjects = {arm.cell.label: arm.cell.subject for arm in records.arms if not arm.trains}
         varying = varying_axes(records)

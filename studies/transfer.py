@@ -30,7 +30,7 @@ from menagerie.studies.runs.machine import check_device
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
-    from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, FirstPass, Subject
+    from menagerie.studies.scoring.benchmarks import BenchmarkPiece, FirstPass, Subject
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Transfer(ScoringStudy):
     """Transfer to photographs"""
 
     on: ClassVar[str] = "benchmark"
-    written_by: ClassVar[str] = "benchmark_tables"
+    written_by: ClassVar[str] = "benchmarks"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
@@ -74,7 +74,7 @@ class Transfer(ScoringStudy):
     @cached_property
     def first_pass(self) -> "FirstPass | None":
         """The model that chooses candidates; None without `--rerank`. Raises if the name stands for several models."""
-        from menagerie.studies.scoring.benchmark_piece import FirstPass
+        from menagerie.studies.scoring.benchmarks import FirstPass
 
         if not self.rerank:
             return None
@@ -94,7 +94,7 @@ class Transfer(ScoringStudy):
     @cached_property
     def subjects(self) -> "Sequence[Subject]":
         """The benchmarks as they were read: those that are named, else all that are complete."""
-        from menagerie.studies.scoring.benchmark_piece import subjects_of
+        from menagerie.studies.scoring.benchmarks import subjects_of
         from menagerie.studies.scoring.check import read_benchmarks
 
         read = read_benchmarks(load_benchmarks(self.benchmarks), bool(self.benchmarks), self.place)
@@ -125,7 +125,7 @@ class Transfer(ScoringStudy):
         tuple(self.subjects)
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
-        from menagerie.studies.scoring.benchmark_piece import benchmark_piece
+        from menagerie.studies.scoring.benchmarks import benchmark_piece
         from menagerie.studies.sources.photographs import training_had
 
         for model, one in product(self.tested, self.subjects):

@@ -24,7 +24,7 @@ FOR_COMMANDS = (
     "menagerie.studies.frame.command",
     "menagerie.studies.frame.page",
     "menagerie.studies.measures.bits",
-    "menagerie.studies.scoring.benchmark_piece",
+    "menagerie.studies.scoring.benchmarks",
     "pytest",
     "scipy.stats",
     "trimesh",

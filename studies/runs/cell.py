@@ -1,5 +1,4 @@
-"""A cell: one training run with its evaluation, identified by the hash of its settings. And jobs, which the executor
-runs here or on clusters: cells, measures of finished ones, evaluations."""
+"""A cell: one training run with its evaluation, identified by the hash of its settings; and jobs of executors."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -32,13 +31,11 @@ class Start:
     """Trained weights of a scorer of the same kind, from which a run starts (models/carry_over.py)."""
 
     weights: str
-    """Hash of the checkpoint's files."""
+    """Hash of the checkpoint's files; no other field decides the result."""
     folder: Path = field(compare=False)
-    """Folder of the checkpoint; it doesn't decide the result."""
     name: str = field(default="", compare=False)
     """Name that the user gave the checkpoint."""
-    images_seen: int = field(default=0, compare=False)
-    """Number of images in all steps of the weights' own training, if known."""
+    images_seen: int = field(default=0, compare=False)  # in the weights' own training, if known
 
 
 @dataclass(frozen=True)
@@ -50,21 +47,15 @@ class Cell:
     data: CellData
     towers: TowerConfig
     recipe: Recipe
-    options: dict[str, Any] = field(default_factory=dict)
-    """Fields of the model's config that differ from its defaults."""
+    options: dict[str, Any] = field(default_factory=dict)  # fields of the model's config that aren't its defaults
     device: str = "cpu"
     threads: int = 1
     files: str = ""  # hash of a model file of the user's own and of local weights
-    negatives: tuple[str, ...] = ()
-    """Content of batches that the model needs besides images and captions."""
-    base: "Cell | None" = None
-    """Cell whose trained scorer this one is built on."""
+    negatives: tuple[str, ...] = ()  # content of batches that the model needs besides images and captions
+    base: "Cell | None" = None  # whose trained scorer this one is built on
     start: Start | None = None
-    """Trained weights of another study, from which training starts."""
-    graphs: GraphSource = field(default_factory=GraphSource)
-    """Source of the graphs that the model reads; the default source for a model that reads none."""
-    parser: str = ""
-    """Hash of everything that decides a parser's graphs; empty if no parser makes them."""
+    graphs: GraphSource = field(default_factory=GraphSource)  # the default source for a model that reads none
+    parser: str = ""  # hash of everything that decides a parser's graphs; empty if no parser makes them
 
     @cached_property
     def id(self) -> str:
@@ -73,8 +64,13 @@ class Cell:
     @property
     def settings(self) -> dict[str, Any]:
         """All settings that decide the result; recipes, towers and splits list only differences from defaults."""
+        towers = self.towers
+        if towers.pretrained and self.files:  # a file of weights has the tag whose preparation of images applies
+            from menagerie.models.towers.preparation import towers_to_record
+
+            towers = towers_to_record(towers)
         run = {"model": self.model, "seed": self.seed, "device": self.device, "threads": self.threads}
-        run |= {"towers": identity_of(self.towers_recorded), "recipe": identity_of(self.recipe)}
+        run |= {"towers": identity_of(towers), "recipe": identity_of(self.recipe)}
         if self.towers.pretrained:  # such towers keep their own temperature
             run["towers"]["temperature"] = "kept"
         run["data"] = self.data.settings
@@ -83,15 +79,6 @@ class Cell:
         given |= {"graphs": changed_fields(self.graphs), "parser": self.parser}
         given |= defaults_version(spec_of(self.model).config)
         return run | {name: value for name, value in given.items() if value}
-
-    @property
-    def towers_recorded(self) -> TowerConfig:
-        """The towers as recorded: a file of weights has the tag whose preparation of images applies."""
-        if not (self.towers.pretrained and self.files):  # without importing torch
-            return self.towers
-        from menagerie.models.towers.preparation import towers_to_record
-
-        return towers_to_record(self.towers)
 
     @property
     def trained_as(self) -> "Cell":
@@ -144,7 +131,6 @@ class AnyJob:
     """Work that writes files into a folder. A job is pickled to reach the process that does it."""
 
     id: str
-    """Jobs with the same id are the same job."""
     name: str
     """Short text for progress messages."""
     folder: Path
@@ -152,14 +138,12 @@ class AnyJob:
     group: str = ""
     """Jobs of one group load the same files, so one worker runs them one after another if it can; empty: no group."""
     steps: int = 1
-    """Number of steps, for progress bars."""
     threads: int = 1
     """Threads of torch; 0 leaves torch the choice."""
     device: str = "cpu"
     has_processes: bool = False
     """Whether the job has child processes, so that it may be ended only when it reports a step."""
     needs: "Sequence[AnyJob]" = ()
-    """Jobs that must have ended before this one can run."""
     problem: str = ""
     """Why the job ended without a result; empty if it has one, or hasn't ended."""
     ended: bool
@@ -196,16 +180,12 @@ class Execution(NamedTuple):
 
 @dataclass(frozen=True)
 class Job(AnyJob):
-    """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
-
-    Cells on the same data have no group: they are trained in parallel, so that phases that they share are done early.
-    """
+    """A cell to be trained. It has no group, so that steps shared by cells on the same data are done early."""
 
     cell: Cell
     data_file: Path
-    out: Path
-    what: str = ""
-    """Name given by the study, before the cell's name."""
+    out: Path  # folder of the run
+    what: str = ""  # given by the study, before the cell's name
     execution: Execution = field(default_factory=Execution)
 
     @property
@@ -238,16 +218,13 @@ class Job(AnyJob):
 
     @property
     def base(self) -> "Job | None":
-        """The job of the cell's base."""
         return replace(self, cell=self.cell.base, what="") if self.cell.base else None
 
     @property
     def same_training(self) -> "Job | None":
-        """The job of the other cell with the same training (`Cell.trained_as`), whose weights this cell only scores;
-        None if this cell takes its own steps, as with `--keep-states`.
-
-        A cell that differs only in graphs of tests takes its own steps too, unless the other one is finished.
-        """
+        """The job of the other cell with the same training (`Cell.trained_as`), whose weights this cell only scores.
+        None if this cell takes its own steps, as with `--keep-states`, or if it differs only in graphs of tests and the
+        other one isn't finished."""
         other = replace(self, cell=self.cell.trained_as)
         if other.cell == self.cell or self.execution.keep_states:
             return None
@@ -273,17 +250,14 @@ class Job(AnyJob):
 
     @property
     def lock(self) -> Path:
-        """The file that is locked while a process trains the cell."""
         return self.out / "locks" / f"{self.id}.lock"
 
     @property
     def held(self) -> bool:
         """Whether a process trains the cell now; False on file systems without locks."""
-        if not self.lock.exists():
-            return False
         lock = FileLock(self.lock)
         try:
-            return not lock.acquire(wait=False)
+            return self.lock.exists() and not lock.acquire(wait=False)
         except OSError:
             return False
         finally:
@@ -292,8 +266,7 @@ class Job(AnyJob):
 
 @contextmanager
 def one_training(job: Job) -> Iterator[None]:
-    """Hold the lock of a cell inside this context, and delete temporary files of killed processes. Raises if another
-    process trains the cell. Without locks, training twice is better than not training."""
+    """Hold a cell's lock, if the file system has any, and delete files of killed processes. Raises if it is taken."""
     job.lock.parent.mkdir(parents=True, exist_ok=True)
     lock, alone = FileLock(job.lock), True
     try:

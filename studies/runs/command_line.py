@@ -19,7 +19,7 @@ Config = TypeVar("Config")
 
 
 def runs_to_compare() -> tuple[Path, Path] | None:
-    """Return the two folders after `--compare`, or None without this option. Raise if it isn't the only one."""
+    """Return the two folders after `--compare`, or None without it. Raise if it isn't the only option."""
     if "--compare" not in sys.argv[1:]:
         return None
     if len(sys.argv) != 4 or sys.argv[1] != "--compare":
@@ -56,8 +56,7 @@ def parse_study(
 class ScorerOptions:
     """The options of the chosen models, a field for each (`oc_clip`); other models have the defaults of a size."""
 
-    models: ClassVar[tuple[str, ...]] = ()
-    """Name of the scorer for each field, registered or file.py:Class."""
+    models: ClassVar[tuple[str, ...]] = ()  # the scorer of each field, registered or file.py:Class
     size: ClassVar[str] = "paper"
 
     def config(self, model: str) -> Any:

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import changed_fields, defaults_version, json_value
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from menagerie.generators.vocabulary import Vocabulary
 
 
-# Fields that every recipe and every table has.
-FRACTIONS = ("pairs", "hard_negatives")
+FRACTIONS = ("pairs", "hard_negatives")  # fields that every recipe and every table has
 
 
 class Material(NamedTuple):
@@ -32,7 +31,7 @@ class Material(NamedTuple):
 
     train: "Captioned"
     tests: Mapping[str, "Benchmark"]
-    """Tests by name, among them "validation" if the data have one."""
+    """Among them "validation" if the data have one."""
     texts: Sequence[str]
     """All texts that training and tests may contain."""
     content: Callable[[int], str]
@@ -61,10 +60,10 @@ class CellData(Protocol):
     """The splits that have to be rendered before the data can be opened; `open` is given the file of the first."""
 
     def counts(self) -> dict[str, int]:
-        """Numbers that describe the data, for reports."""
+        """Return numbers that describe the data: pairs in train, swapped pairs, and all pairs that fractions count."""
 
     def open(self, file: Path) -> Material:
-        """Open the data in a file."""
+        """Open the data in a file. Raises `UserError` if the file has other data."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,11 @@ class SplitData:
     """A split of one of the project's worlds."""
 
     recipe: SplitRecipe
-    store: str
-    """What decides the pixels of its images (`image_identity`)."""
-    varied: tuple[str, ...] = ()
-    """Further fields of the recipe that a study varies."""
+    store: str  # what decides the pixels of its images (`image_identity`)
+    varied: tuple[str, ...] = ()  # further fields of the recipe that a study varies
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The fractions of training pairs, and other varied settings."""
         return {name: json_value(getattr(self.recipe, name)) for name in (*FRACTIONS, *self.varied)}
 
     @property
@@ -95,12 +91,10 @@ class SplitData:
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """All tests of the recipe, those of its rules last."""
         return self.recipe.all_tests
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The recipe's kind and its version, the images, and fields that differ from defaults."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
         return texts | {"store": self.store, "split": changed_fields(self.recipe.with_used_sets())}
 
@@ -109,12 +103,10 @@ class SplitData:
         return (self,)
 
     def counts(self) -> dict[str, int]:
-        """Numbers of pairs in train, of swapped pairs, and of all pairs that fractions count."""
         counts = self.recipe.counts()
         return {"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable}
 
     def open(self, file: Path) -> Material:
-        """Open the file; raises unless it has this split, because another one may have been copied to its name."""
         from menagerie.generators.storage.split_file import check_recipe
 
         material = split_material(file)
@@ -141,10 +133,7 @@ def split_material(file: Path) -> Material:
 
 
 def split_texts(split: "Split") -> Iterator[str]:
-    """Yield all texts of a split, and the names of its world, whose words make the closed vocabulary.
-
-    Tests may have names that incomplete training captions leave out, and animals without textures ("an orca").
-    """
+    """Yield all texts of a split, and the names of its world, as tests may have some that captions leave out."""
     from menagerie.generators.captions.templates import bare_mentions, template_of
     from menagerie.generators.storage.records import KEPT
 
@@ -163,7 +152,7 @@ def split_texts(split: "Split") -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def counts_of(recipe: SplitRecipe) -> PairCounts:
-    """Return the numbers of pairs that the fractions of a recipe amount to, computed once."""
+    """Return `recipe.counts()`, computed once."""
     return recipe.counts()
 
 
@@ -184,24 +173,20 @@ class SplitFile:
 
     content: str
     """Identity of recipe, scenes and texts, with pictures or without."""
-    store: str
-    """What decides the pixels of its images (`image_identity`)."""
+    store: str  # what decides the pixels of its images (`image_identity`)
     kind: str
     world: str
-    side: int
-    """Side of the split's images, in pixels."""
+    side: int  # of the split's images, in pixels
     tests: tuple[str, ...]
     hold_out: tuple[str, ...]
     place: tuple[tuple[str, Any], ...]
-    """Place in a study, by axis."""
-    seed: int
-    """Seed in the recipe; the first seed of its training runs."""
-    pairs: tuple[int, int, int]
-    """Numbers of pairs in train, of swapped pairs, and of all pairs of its world."""
+    """The split's fractions, and its name if a study has several files."""
+    seed: int  # in the recipe; the first seed of its training runs
+    pairs: tuple[int, int, int]  # in train, swapped, and of its world
+    splits: ClassVar[tuple[()]] = ()
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The split's fractions, and its name if a study has several files."""
         return dict(self.place)
 
     @property
@@ -210,19 +195,12 @@ class SplitFile:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The content and the images that decide results."""
         return {"kind": self.kind, "split_file": self.content, "store": self.store}
-
-    @property
-    def splits(self) -> tuple[()]:
-        """Empty, because the file exists and nothing has to be rendered."""
-        return ()
 
     def counts(self) -> dict[str, int]:
         return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))
 
     def open(self, file: Path) -> Material:
-        """Open the training subset, and a benchmark of each other subset; raises if the file has changed."""
         material = split_material(file)
         if material.train.split.content != self.content:
             raise UserError(f"{file} has changed since this run was started; start a new one with another --out")
@@ -259,10 +237,9 @@ def describe_file(file: Path, several: bool) -> SplitFile:
 def ordered_tests(split: "Split") -> tuple[str, ...]:
     """List the test subsets of a file in the order of recipes of its kind, unknown ones last."""
     names = sorted(split.subsets.keys() - {"train", "validation"})
-    try:
+    order: tuple[str, ...] = ()
+    with suppress(UserError):  # a recipe of another version
         order = split.made_by.all_tests
-    except UserError:  # a recipe of another version
-        order = ()
     return (*(name for name in order if name in names), *(name for name in names if name not in order))
 
 

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,7 @@ Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
 def evaluate(
     folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer | Judge", keep: Keep | None = None
 ) -> Results:
-    """Return accuracy, tie rate and number of records by subset and task; writes `predictions.csv`. `keep` is called
-    with each subset, its items and all their scores."""
+    """Return results by subset and task, and write `predictions.csv`. `keep` receives subsets, items and scores."""
     import numpy as np
 
     from menagerie.generators.benchmarks.benchmark import four_way_rules
@@ -72,8 +72,7 @@ def summaries(
 
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each record and task, with the false caption that scores highest. Rows of swaps also have the
-    scores of the record's counterfactual, if it has one."""
+    """Yield a row for each record and task, with its best false caption; of swaps also with counterfactual scores."""
     from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 
     scored = list(zip(items, scores, strict=True))
@@ -91,10 +90,8 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
 
 
-# The most swaps of an evaluation during training, which are always the same.
-MOST = 200
-# The default number of evaluations in a run, and the least number of steps between two.
-EVALUATIONS, LEAST_STEPS = 10, 100
+MOST = 200  # swaps of an evaluation during training, which are always the same
+EVALUATIONS, LEAST_STEPS = 10, 100  # the default number of evaluations in a run, the least number of steps between two
 
 
 def evaluates_after(step: int, recipe: "Recipe", every: int) -> bool:
@@ -118,10 +115,8 @@ def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
     if len(items) > MOST:
         chosen = generator(0, "sample of swaps").choice(len(items), MOST, replace=False)
         items = [items[i] for i in sorted(chosen)]
-    with torch.random.fork_rng([scorer.device] if scorer.device.type == "cuda" else []):
-        try:
-            scores = score_items(scorer, test, items)
-            neutral = summarise([test.outcome(*pair) for pair in zip(items, scores, strict=True)]).neutral
-        except UserError:
-            neutral = None
+    neutral = None
+    with torch.random.fork_rng([scorer.device] if scorer.device.type == "cuda" else []), suppress(UserError):
+        scores = score_items(scorer, test, items)
+        neutral = summarise([test.outcome(*pair) for pair in zip(items, scores, strict=True)]).neutral
     return float("nan") if neutral is None else neutral

@@ -1,8 +1,5 @@
-"""Runs the jobs of a study: in worker processes of this command, in those of torchrun, or as tasks of a cluster.
-
-A job runs once the jobs that it needs have ended, and only if no other command runs it. Wherever jobs run, one loop
-starts them, shows their progress and asks what follows from each.
-"""
+"""Runs the jobs of a study, wherever they run: one loop starts them, shows their progress and asks what follows. A job
+runs once the jobs that it needs have ended, and only if no other command runs it."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -25,17 +22,12 @@ class Schedule:
 
     def __init__(self, jobs: Iterable[AnyJob]) -> None:
         self.known: dict[str, AnyJob] = {}
-        self.waiting: dict[str, set[str]] = {}
-        """The jobs that have to end before a waiting job can run, all by their ids."""
+        self.waiting: dict[str, set[str]] = {}  # the jobs that have to end before a waiting job can run, by their ids
         self.running: dict[str, Any] = {}
-        self.ended: list[AnyJob] = []
-        """Jobs that have ended, with a result or without, and of which `on_finished` doesn't know yet."""
-        self.over: set[str] = set()
-        """All other jobs that have ended."""
-        self.held: list[AnyJob] = []
-        """Jobs that another command runs."""
-        self.failed: dict[str, str] = {}
-        """The reasons of failed jobs."""
+        self.ended: list[AnyJob] = []  # with a result or without; `on_finished` doesn't know of them yet
+        self.over: set[str] = set()  # all other jobs that have ended
+        self.held: list[AnyJob] = []  # jobs that another command runs
+        self.failed: dict[str, str] = {}  # the reasons of failed jobs
         self.add(jobs)
 
     def add(self, jobs: Iterable[AnyJob]) -> None:
@@ -74,8 +66,7 @@ class Schedule:
         return followed
 
     def collect(self, runner: Runner) -> None:
-        """Sort the jobs that have stopped running into ended, held and failed ones. When nothing else is left, find the
-        held jobs that another command has ended meanwhile."""
+        """Sort stopped jobs into ended, held and failed ones; if nothing is left, ask which held ones ended."""
         for name in [name for name, handle in self.running.items() if handle.done()]:
             job, reason = self.known[name], runner.reason(self.running.pop(name))
             if job.ended:
@@ -112,11 +103,10 @@ def run_jobs(
 ) -> None:
     """Run all jobs that haven't ended, `workers` at a time; `out` is the study's folder.
 
-    `on_finished(job)` is called when a job has ended, at once if it had ended before. It may return further jobs; those
-    that were begun already are skipped. A job has failed if it raises a `UserError` or its process dies, unless it has
-    `ended` with that. Then this command ends, at once here, on a cluster when the other jobs have ended. `grows` makes
-    progress messages say that more jobs may follow. Raises `Incomplete` at the end if another command runs some of the
-    jobs, and a `UserError` in a process of torchrun that isn't connected to the others.
+    `on_finished(job)` is called when a job has ended, at once if it had ended before, and may return further jobs. A
+    job has failed if it raises a `UserError` or its process dies, unless it has `ended` with that. Then this command
+    ends, at once here, on a cluster when the other jobs have ended. `grows` makes progress messages say that more jobs
+    may follow. Raises `Incomplete` at the end if another command runs some of the jobs.
     """
     check_joined()
     schedule = Schedule(jobs)
@@ -139,7 +129,7 @@ def run_jobs(
                 runner.show()
                 runner.wait(schedule.running.values())
                 schedule.collect(runner)
-                if schedule.failed and not runner.patient:
+                if schedule.failed and not runner.elsewhere:
                     schedule.check()
         finally:
             runner.stop(schedule.running.values())
@@ -148,7 +138,7 @@ def run_jobs(
 
 def progress_of(schedule: Schedule, runner: Runner, bar: Any, grows: bool) -> Callable[[], None]:
     """Return what shows how much is done: in steps if the runner knows the steps of running jobs, else in jobs."""
-    task, lines, counts = bar.add_task("runs"), PlainLines(grows=grows), runner.counts_steps
+    task, lines, counts = bar.add_task("runs"), PlainLines(grows=grows), not runner.elsewhere
 
     def show() -> None:
         sizes = {name: job.steps if counts else 1 for name, job in schedule.known.items()}

@@ -38,8 +38,7 @@ class RunConfig(msgspec.Struct):
     """The part of a run's `config.json` that is read back."""
 
     config: dict[str, Any]
-    id: str = ""
-    """A random name of this folder, which stays if the folder is moved."""
+    id: str = ""  # a random name of this folder, which stays if the folder is moved
 
 
 @cache
@@ -50,10 +49,8 @@ def folder_lock(out: Path) -> FileLock:
 
 @contextlib.contextmanager
 def run_folder(out: Path, config: Any, ignored: frozenset[str], alone: bool = False) -> Iterator[Path]:
-    """Yield `out` as the new or continued folder of `config`. With `alone`, keep other commands out.
-
-    Fields in `ignored` don't affect results and may differ from run to run.
-    """
+    """Yield `out` as the new or continued folder of `config`, of which the fields in `ignored` don't affect results and
+    may differ from run to run. With `alone`, keep other commands out."""
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
     if out.is_dir() and not (out / LOCK).exists() and any(out.iterdir()):
@@ -75,9 +72,12 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], alone: bool = Fa
 
 def id_of(out: Path) -> str:
     """Return the name of a folder as an owner of trials: its random name or, without one, its path."""
-    file = out / CONFIG
-    recorded = read_record(file, RunConfig) if file.exists() else {}
-    return str(recorded.get("id") or out.resolve())
+    return str(recorded_config(out).get("id") or out.resolve())
+
+
+def recorded_config(out: Path) -> Mapping[str, Any]:
+    """Read `config.json` of a folder; empty if there is none."""
+    return read_record(out / CONFIG, RunConfig) if (out / CONFIG).exists() else {}
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
@@ -105,7 +105,9 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 
 def command_line() -> str:
     """Return this command as the user typed it, without passwords."""
-    return " ".join(["python", *(without_passwords(as_utf8(word)) for word in sys.argv)])
+    # Bytes of a path that aren't UTF-8 become \xff.
+    words = (os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv)
+    return " ".join(["python", *map(without_passwords, words)])
 
 
 def provenance() -> dict[str, Any]:
@@ -121,22 +123,14 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def as_utf8(word: str) -> str:
-    """Return a word of a command as valid UTF-8, with other bytes of a path as \\xff."""
-    return os.fsencode(word).decode("utf-8", "backslashreplace")
-
-
-# Of the recorded facts, those of the study's first command, and those that may differ from run to run.
-OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
-
-
 def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Collect where a study and its finished runs ran, as far as it is recorded, and which command draws this page."""
-    file, now = out / CONFIG, provenance()
-    study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
+    study, now = recorded_config(out), provenance()
     runs = [each["provenance"] for each in results if each.get("provenance")]
-    known = {name: study[name] for name in OF_STUDY if name in study}
-    known |= {name: text for name in OF_RUNS if (text := join_values(run.get(name) for run in runs or [study]))}
+    known = {name: study[name] for name in ("command", "started") if name in study}
+    for name in ("commit", "processor", "cores", "python", "versions"):  # they may differ from run to run
+        if text := join_values(run.get(name) for run in runs or [study]):
+            known[name] = text
     drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"
     return {name: str(value) for name, value in known.items()} | {"this page was drawn": drawn}
 
@@ -144,9 +138,8 @@ def machines_of_runs(out: Path, results: Iterable[Mapping[str, Any]]) -> dict[st
 def join_values(values: Iterable[Any]) -> str:
     """Join the values that runs recorded into a text; if they differ, with the number of runs of each."""
     counted = Counter(str(value) for value in values if value not in (None, ""))
-    if len(counted) < 2:
-        return next(iter(counted), "")
-    return "; ".join(f"{value} ({number} run{'s' * (number > 1)})" for value, number in counted.most_common())
+    texts = (f"{value} ({number} run{'s' * (number > 1)})" for value, number in counted.most_common())
+    return "; ".join(texts if len(counted) > 1 else counted)
 
 
 def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
@@ -164,8 +157,7 @@ def with_defaults(recorded: Mapping[str, Any], config: Any) -> dict[str, Any]:
 def describe_differences(
     recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset(), place: str = ""
 ) -> str:
-    """Describe how a recorded configuration differs from `config`: "recipe.steps (60 there, 40 now)".
-    `ignored` names fields, or parts of them: "scorers.sparo"."""
+    """Describe how a recorded configuration differs, outside of `ignored`: "recipe.steps (60 there, 40 now)"."""
     wanted = json_value(asdict(config)) if is_dataclass(config) else json_value(config)
     before = with_defaults(recorded, config) if is_dataclass(config) else recorded
     found = []
@@ -209,10 +201,7 @@ def error_without_passwords(text: str, address: str) -> str:
 
 
 def passwords(address: str) -> set[str]:
-    """The passwords in an address, both as written and percent-decoded.
-
-    A password is also split at "/", ":", "?" and "@", because a driver may take a part for the host or the database.
-    """
+    """The passwords in an address, as written and percent-decoded, and parts that a driver may take for a host."""
     found = [match[2] for match in USER.finditer(address)]
     for text in (address, unquote_plus(address)):
         found += [re.split("[&;]", match[2])[0].strip("'\"{}") for match in SETTING.finditer(text)]

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 
-# The data that this process opened last.
-OPENED: dict[tuple[Any, ...], Material] = {}
+OPENED: dict[tuple[Any, ...], Material] = {}  # the data that this process opened last
 
 
 def open_material(job: Job) -> Material:
@@ -83,8 +82,8 @@ def kind_of_further_negatives(scorer: "Scorer") -> str:
 
 
 def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[str]:
-    """List the negatives of the loss besides other images and their captions: false captions, false versions of further
-    captions (of the kind `further`), counterfactual images (if the data have any), altered graphs (of relations)."""
+    """List the negatives of the loss besides other images and their captions: false captions, also of further ones (of
+    the kind `further`), counterfactual images (if the data have any), altered graphs (of relations)."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     wanted = negatives_of(cell.recipe, cell.negatives)

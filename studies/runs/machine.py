@@ -3,18 +3,17 @@
 import contextlib
 import os
 import platform
+import re
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import serve
 
 VECTORS = ("avx512f", "avx2", "avx")  # the widest first
-NUMBERS = ("cpu family", "model")
 
 
 def processor() -> str:
-    """Return the processor's name, family, model and widest vector instructions, as the system reports them. Clouds use
-    one name for several processors, which may sum in different orders."""
+    """Return the processor's name, family, model and widest vectors, as one name may stand for several processors."""
     with contextlib.suppress(OSError):
         if known := describe_processor(Path("/proc/cpuinfo").read_text("utf-8")):
             return known
@@ -23,13 +22,10 @@ def processor() -> str:
 
 def describe_processor(cpuinfo: str) -> str:
     """Describe the first processor in Linux's `cpuinfo` in a line; empty if it has no name there."""
-    lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
-    facts = {key.strip(): value.strip() for key, _, value in lines}
-    if "model name" not in facts:
-        return ""
-    numbers = [f"{name.removeprefix('cpu ')} {facts[name]}" for name in NUMBERS if name in facts]
-    flags = facts.get("flags", "").split()
-    return ", ".join([facts["model name"], *numbers, *[name for name in VECTORS if name in flags][:1]])
+    facts = dict(re.findall(r"^(.*?)[ \t]*:[ \t]*(.*?)[ \t]*$", cpuinfo.partition("\n\n")[0], re.MULTILINE))
+    numbers = [f"{name.removeprefix('cpu ')} {facts[name]}" for name in ("cpu family", "model") if name in facts]
+    widest = [name for name in VECTORS if name in facts.get("flags", "").split()][:1]
+    return ", ".join([facts["model name"], *numbers, *widest]) if "model name" in facts else ""
 
 
 def check_device(device: str) -> None:

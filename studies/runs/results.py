@@ -11,7 +11,6 @@ from menagerie.envs.core.records import check_digest, file_digest, read_record, 
 from menagerie.models.cell_results import FILES, RESULT, damaged_result, recorded_digest, result_in
 
 LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries again
-# Further varied settings have columns after the fractions.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 CELLS = "cells.jsonl"  # the results of all finished cells of a study
 CARRIED = "carried.json"  # in a cell that starts from weights of another study

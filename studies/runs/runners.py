@@ -1,7 +1,5 @@
 """Where jobs run: worker processes of this command, this process as the first of torchrun's, or tasks of a cluster.
-
-Results don't depend on it: each job runs alone in its process, with a fixed number of threads.
-"""
+Results don't depend on it: each job runs alone in its process, with a fixed number of threads."""
 
 import contextlib
 import logging
@@ -51,8 +49,7 @@ def run_job(job: AnyJob, report: Report, release: Callable[[], None]) -> None:
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption, report: Report) -> None:
-    """Run a job so that a training whose end is requested ends after its current step. Before its first step, and after
-    it has called `release`, it ends at once, like any other job."""
+    """Run a job, so that a training ends on request after its current step, and all else at once."""
     interruption.deferred = job.has_processes  # they must not be killed while they start or send a batch
 
     def pass_on(step: int, text: str = "") -> None:
@@ -69,19 +66,18 @@ def run_interruptible(job: AnyJob, interruption: Interruption, report: Report) -
 class Runner:
     """A place where jobs run. A handle of a running job is `done()` when the job runs no more."""
 
-    counts_steps = True
-    """Whether `steps` has the last known step of each running job, by its id."""
-    patient = False
-    """Whether other jobs are waited for when one has failed."""
+    elsewhere = False
+    """Whether the steps of running jobs aren't known here, and other jobs are waited for when one has failed."""
     show: Callable[[], None] = staticmethod(lambda: None)
     """Shows the progress."""
 
-    def __init__(self) -> None:
-        self.steps: dict[str, int] = {}
+    def __init__(self, most: int = 1) -> None:
+        self.most = most
+        self.steps: dict[str, int] = {}  # the last known one of each running job, by its id
 
     def choose(self, ready: Sequence[AnyJob], running: int) -> Sequence[AnyJob]:
-        """Return those of the jobs that can be started now, while others run: by default one after another."""
-        return ready[: 1 - running]
+        """Return those of the jobs that can be started now, while others run."""
+        return ready[: max(0, self.most - running)]
 
     def start(self, jobs: Sequence[AnyJob]) -> Sequence[Any]:
         """Start the chosen jobs; returns a handle for each."""
@@ -138,15 +134,13 @@ class Workers(Runner):
     """Worker processes of this command. Each runs one job after another, and needn't load torch again."""
 
     def __init__(self, most: int, threads: int) -> None:
-        super().__init__()
+        super().__init__(most)
         start_server(threads)
         context = workers_context()
-        self.most, self.messages, self.others = most, context.Queue(), multiprocessing.active_children()
+        self.messages, self.others = context.Queue(), multiprocessing.active_children()
         self.pool = ProcessPoolExecutor(most, context, begin_worker, (self.messages,))
-        self.last: list[tuple[AnyJob, Future[None]]] = []
-        """The jobs that were started last, one for each worker."""
-        self.texts: dict[str, str] = {}
-        """What the running jobs said last."""
+        self.last: list[tuple[AnyJob, Future[None]]] = []  # the jobs that were started last, one for each worker
+        self.texts: dict[str, str] = {}  # what the running jobs said last
 
     def choose(self, ready: Sequence[AnyJob], running: int) -> list[AnyJob]:
         """Choose a job: if possible one whose group an idle worker has loaded, else one of no busy worker's group."""
@@ -221,8 +215,7 @@ class StartedTask:
     job: AnyJob
     submitted: "SubmittedJob[None]"
     grace: float
-    since: float = 0.0
-    """When it was first seen that the task had ended."""
+    since: float = 0.0  # when it was first seen that the task had ended
 
     def done(self) -> bool:
         if not self.submitted.done():
@@ -234,23 +227,19 @@ class StartedTask:
 class ClusterTasks(Runner):
     """Tasks of a cluster, or subprocesses that stand for them, with files in a new folder below `folder`."""
 
-    counts_steps, patient = False, True
+    elsewhere = True
 
     def __init__(self, cluster: Cluster, folder: Path, workers: int, function: Callable[..., None] | None = None):
-        super().__init__()
+        super().__init__(workers if cluster.engine == "local" else cluster.slurm.at_once)
         check_folder(cluster, folder)
         logging.getLogger("submitit").setLevel(logging.ERROR)
         self.cluster, self.folder = cluster, folder / secrets.token_hex(4)
-        self.most = workers if cluster.engine == "local" else cluster.slurm.at_once
         run = function or partial(run_task, processes=cluster.slurm.processes)
         self.task, self.lock = Task(run, self.folder.absolute() / "command.lock"), None
         if cluster.engine == "local":
             self.folder.mkdir(parents=True)
             self.lock = FileLock(self.task.lock)
             self.lock.acquire()
-
-    def choose(self, ready: Sequence[AnyJob], running: int) -> Sequence[AnyJob]:
-        return ready[: max(0, self.most - running)]
 
     def start(self, jobs: Sequence[AnyJob]) -> list[StartedTask]:
         needed = resources(jobs, self.cluster.slurm.processes)

@@ -2,9 +2,9 @@
 
 The single-object phase has the same images, captions and order for all cells of one model, seed and recipe, whatever
 their pairs. If the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps
-have the same first steps, too. The first cell that trains such steps keeps the state after them in the study's folder,
-and the others, which wait for it, continue from it with the same bytes as if they had trained these steps themselves.
-On file systems without locks each trains its own. A cell with `--keep-states` trains all of its steps itself.
+have the same first steps, too. The first cell that trains such steps keeps the state after them in the study's folder.
+The others wait for it and continue from it, with the same bytes as if they had trained these steps. On file systems
+without locks, and with `--keep-states`, a cell trains all of its steps itself.
 """
 
 import hashlib
@@ -36,8 +36,7 @@ Report = Callable[[int], None]  # receives each finished step, or 0 while a run 
 class SharedSteps(NamedTuple):
     """The first steps of a cell, which other cells may share."""
 
-    folder: Path
-    """Folder of their states, named by everything that decides the steps."""
+    folder: Path  # of their states, named by everything that decides the steps
     steps: int
 
     def states(self) -> dict[int, Path]:
@@ -58,9 +57,8 @@ def shared_steps(job: Job, material: Material, scorer: "Scorer") -> SharedSteps 
         return SharedSteps(shared / trunk_key(job.cell), recipe.stable_steps) if recipe.stable_steps else None
     steps, singles = single_steps(recipe), material.train.strata.get(SINGLES, ())
     indices = [i for i, single in enumerate(singles) if single]
-    if not steps or material.train.shares or not indices:
-        return None
-    if has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
+    alike = steps and indices and not material.train.shares
+    if not alike or has_false_captions(job.cell, material.train, indices, kind_of_further_negatives(scorer)):
         return None
     return SharedSteps(shared / phase_key(job, material, scorer, indices), steps)
 
@@ -88,8 +86,7 @@ def train_shared_steps(job: Job, shared: SharedSteps, train_until: Callable[[int
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], further: str = "") -> bool:
-    """Whether the phase's items have false captions (also further ones, of the kind `further`), which depend on the
-    rest of the training data."""
+    """Whether the phase's items have false captions, which depend on all training data, or further ones (`further`)."""
     kinds = filter(None, (*negatives_of(cell.recipe, cell.negatives).texts, further))
     return any(text is not None for kind in kinds for text in train.negatives(indices, indices, kind))
 
@@ -97,15 +94,14 @@ def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], furth
 def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
     """Return a key that is equal for two cells exactly if every step of their phases is the same."""
     cell = job.cell.trained_as  # tests don't affect training
-    settings = {name: value for name, value in cell.settings.items() if name not in ("data", "recipe")}
-    settings["recipe"] = identity_of(phase_recipe(cell.recipe))
     local = spec_of(cell.model).local_loss  # a scene of one animal has no relations
-    settings["options"] = {name: value for name, value in cell.options.items() if name not in local}
-    settings["texts"] = asdict(scorer.texts)
-    settings["complete"] = material.train.complete_captions
     items = hashlib.sha256(b"".join(material.content(index).encode() + b"\0" for index in indices))
-    settings["items"] = items.hexdigest()[:12]
-    return digest(settings)
+    return digest(
+        {name: value for name, value in cell.settings.items() if name != "data"}
+        | {"recipe": identity_of(phase_recipe(cell.recipe)), "texts": asdict(scorer.texts)}
+        | {"options": {name: value for name, value in cell.options.items() if name not in local}}
+        | {"complete": material.train.complete_captions, "items": items.hexdigest()[:12]}
+    )
 
 
 def phase_recipe(recipe: Recipe) -> Recipe:
@@ -116,8 +112,7 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 @contextmanager
 def hold_lock(path: Path, report: Report) -> Iterator[None]:
-    """Hold a lock inside this context, unless the file system has none. While waiting for it, calls `report(0)`, which
-    can stop the run."""
+    """Hold a lock in this context, if the file system has locks. Waiting calls `report(0)`, which can stop the run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     with suppress(OSError):  # without locks, training twice is better than not training

@@ -1,8 +1,6 @@
-"""Tasks of a cluster: their resources, their submission by submitit as a Slurm job array or as subprocesses of this
-machine, and their body, which ends on request and is queued again if it can continue.
-
-submitit pickles a task, and what it returns, into a new folder, so that nothing that others left is unpickled.
-"""
+"""Tasks of a cluster: their resources, their submission by submitit as a Slurm job array or as subprocesses, and their
+body, which ends on request and is queued again if it can continue. submitit pickles a task, and what it returns, into a
+new folder, so that nothing that others left is unpickled."""
 
 import contextlib
 import getpass
@@ -32,22 +30,18 @@ if TYPE_CHECKING:
     from submitit import Job as SubmittedJob
     from submitit.core.core import InfoWatcher
 
-# Characters of paths that submitit or Slurm would interpret (%j, %a, backslashes), or can't have in a script.
-SPECIAL = {"local": "%", "slurm": "%\\\n"}
-# Variables of an allocation in which this command runs, and defaults of a user's own queries.
-HIDDEN = ("SLURM_", "SLURMD_", "SRUN_", "SQUEUE_")
+SPECIAL = {"local": "%", "slurm": "%\\\n"}  # characters of paths that submitit or Slurm would interpret
+HIDDEN = ("SLURM_", "SLURMD_", "SRUN_", "SQUEUE_")  # variables of an allocation, and defaults of a user's queries
 KEPT = {"SLURM_CONF", "SLURM_JWT"}  # needed to reach Slurm
-# sbatch prefers variables to the options in a script. These are options that submitit writes.
+# Options that submitit writes into a script, to which sbatch prefers variables.
 IN_SCRIPT = ("ARRAY_INX", "ERROR", "NO_REQUEUE", "OPEN_MODE", "OUTPUT", "SIGNAL")
 NAMES = {"time": "TIMELIMIT", "mem": "MEM_PER_NODE"}  # options with another name as variables
 SHOWN = ("--noheader", "--array", "--states=all", "--format=%i|%T")
 KNOWN = {"PENDING", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "REVOKED", "TIMEOUT", "GONE"}
 LONGEST_POLL = 20  # seconds between two calls of squeue
-# Requeues after a time limit; it isn't a failure, because tasks continue from saved states. submitit needs a number.
-MOST_TIMEOUTS = 1000
+MOST_TIMEOUTS = 1000  # requeues after a time limit, which is no failure; submitit needs a number
 YEAR_MINUTES = 60 * 24 * 365
-# SIGTERM is sent at preemption, SIGUSR2 before the time limit (as submitit requests).
-SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
+SIGNALS = (signal.SIGTERM, signal.SIGUSR2)  # at preemption, and before the time limit, as submitit requests
 QUERIES = 5  # queries of a job's state before it counts as ended
 # Lines of a log that don't give the reason of a task's end.
 NOTES = re.compile(r"submitit |srun: (?!error|fatal)|srun: error: .*: tasks? [\d,-]+: Exited with exit code ")
@@ -86,7 +80,7 @@ class Cluster:
 
 
 def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
-    """Return options of sbatch by name; True stands for a flag without a value."""
+    """Return options of sbatch by name; True is a flag without a value."""
     given = {
         "partition": slurm.partition,
         "time": slurm.minutes,
@@ -111,13 +105,11 @@ def cluster_option(options: Mapping[str, str | int]) -> list[str]:
 
 
 def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0, trains: bool = False) -> None:
-    """Raise if tasks that write to `folder`, with `cores` and `gpus` for each process, can't be submitted. Only tasks
-    that train may have several processes."""
+    """Raise if tasks that write to `folder`, with `cores` and `gpus` for each process, can't be submitted."""
     engine, processes = cluster.engine, cluster.slurm.processes
     if processes > 1 and not trains:
-        raise UserError(
-            f"--slurm.processes {processes} is for trainings; tasks without training have one process; leave it out"
-        )
+        why = f"--slurm.processes {processes} is for trainings; tasks without training have one process"
+        raise UserError(f"{why}; leave it out")
     if processes > 1 and engine == "none":
         raise UserError(f"--slurm.processes {processes} needs --cluster slurm or local; here use torchrun")
     if engine == "none":
@@ -134,9 +126,8 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
 def check_slurm(cluster: Cluster, cores: int, gpus: int) -> None:
     """Raise if Slurm would refuse tasks with these resources, according to `sbatch --test-only`."""
     if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
-        raise UserError(
-            f"--cluster slurm: no {missing[0]} here; start this command where jobs can be submitted, or use local"
-        )
+        why = f"--cluster slurm: no {missing[0]} here"
+        raise UserError(f"{why}; start this command where jobs can be submitted, or use local")
     validate(cluster)
     given = sbatch_options(cluster.slurm, cores, gpus)
     cluster_option(given)
@@ -151,10 +142,8 @@ def check_folder(cluster: Cluster, folder: Path) -> None:
     """Raise for a folder whose path Slurm or submitit would change, so that files would be written elsewhere."""
     path = str(folder.absolute())
     if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
-        raise UserError(
-            f"--cluster {cluster.engine} can't write to {path!r}: submitit or Slurm would interpret {special[0]!r} in "
-            "a path; choose another folder"
-        )
+        why = f"--cluster {cluster.engine} can't write to {path!r}: submitit or Slurm would interpret {special[0]!r} in"
+        raise UserError(f"{why} a path; choose another folder")
 
 
 def slurm_refusal(errors: str) -> UserError:
@@ -167,8 +156,7 @@ def slurm_refusal(errors: str) -> UserError:
 
 @contextlib.contextmanager
 def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
-    """Hide environment variables inside this context: those of an allocation around this command, which would change
-    the submitted tasks, and a user's defaults for the given `options` of sbatch."""
+    """Hide variables of an allocation around this command, and a user's defaults for the given `options` of sbatch."""
     given = {f"SBATCH_{name}" for name in IN_SCRIPT}
     given |= {f"SBATCH_{NAMES.get(option, option.upper().replace('-', '_'))}" for option in options}
     names = [name for name in os.environ if name in given or (name.startswith(HIDDEN) and name not in KEPT)]
@@ -177,17 +165,6 @@ def task_environment(options: Iterable[str] = ()) -> Iterator[None]:
         yield
     finally:
         os.environ.update(hidden)
-
-
-@contextlib.contextmanager
-def deferred_interrupts() -> Iterator[None]:
-    """Block SIGINT inside this context, also for processes that start in it: Ctrl-C, which a terminal sends to all of
-    them, ends neither sbatch nor a local task."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def submit(
@@ -207,12 +184,15 @@ def submit(
         stderr_to_stdout=True,
         slurm_additional_parameters=options,
     )
+    # Ctrl-C, which a terminal sends to all processes, must end neither sbatch nor a local task.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
-        # The error repeats the printed text.
-        with deferred_interrupts(), task_environment(options), contextlib.redirect_stderr(io.StringIO()):
+        with task_environment(options), contextlib.redirect_stderr(io.StringIO()):  # the error repeats this text
             return executor.map_array(task, arguments)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         raise slurm_refusal(str(error)) from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_tasks(jobs: "Sequence[SubmittedJob[None]]", cluster: Cluster) -> None:
@@ -297,27 +277,25 @@ class Task:
     stopped when it is called again. Local tasks end with the submitting command; Slurm's don't need it."""
 
     function: Callable[[Any, Interruption], None]
-    lock: Path
-    """File that the submitting command locks as long as it runs."""
-    command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
-    """Command line of the user, for the provenance of results."""
+    lock: Path  # the file that the submitting command locks as long as it runs
+    command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))  # for the provenance of results
 
     def __call__(self, argument: object) -> None:
         """Run the function. A stopped task is queued again if it may continue."""
         requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
-        interruption = Interruption()
+        interruption, local = Interruption(), os.environ.get("SUBMITIT_EXECUTOR") == "local"
         sys.argv[:] = self.command
         try:
             for number in SIGNALS:
                 signal.signal(number, interruption.request)
-            if is_local():
+            if local:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is blocked, but multiprocessing would unblock it
                 end_after(self.wait_for_command, gently=True)
             call_in_worker(self.function, argument, interruption)
         except Stopped:
             for number in SIGNALS:  # Slurm sends more while it ends this process
                 signal.signal(number, signal.SIG_IGN)
-            if may_go_on():
+            if not local and may_go_on():
                 requeue(signal.SIGUSR2, None)  # calls `checkpoint`, queues again and exits
             sys.exit("stopped: what was saved is kept")
 
@@ -333,14 +311,10 @@ class Task:
         return DelayedSubmission(self, argument)
 
 
-def is_local() -> bool:
-    return os.environ.get("SUBMITIT_EXECUTOR") == "local"
-
-
 def may_go_on() -> bool:
-    """Whether to queue the task again: only Slurm's, unless Slurm ends the job, which was cancelled or is requeued."""
+    """Whether to queue a task of Slurm again: not if Slurm ends the job, which was cancelled or is requeued."""
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ.get('SLURM_JOB_ID')}"]
-    for _ in range(0 if is_local() else QUERIES):  # a busy Slurm may not answer at once
+    for _ in range(QUERIES):  # a busy Slurm may not answer at once
         if state := subprocess.run(command, capture_output=True, text=True).stdout.strip():
             return state == "RUNNING"
         time.sleep(1)

@@ -1,9 +1,8 @@
 """Training in several processes, of torchrun or of a cluster task.
 
-torchrun starts the same command in every process; the first process of a task starts its others itself, each with its
-own GPU, if GPUs are used. Only the first one runs the command: it reads options, plans, renders, evaluates and writes.
-The others wait until it trains, and take the steps of its trainings with it. They print nothing, unless something fails
-only in them.
+torchrun starts the same command in every process; the first process of a task starts its others itself. Only the first
+one runs the command. The others wait until it trains, and take the steps of its trainings with it, each with its own
+GPU, if GPUs are used. They print nothing, unless something fails only in them.
 """
 
 import contextlib
@@ -30,14 +29,12 @@ if TYPE_CHECKING:
     from menagerie.models.training.loop import Progress
     from menagerie.models.training.state import History, StateFile
 
-# For another process within a step. A killed one is noticed at once by its closed connections.
-LONGEST_WAIT = timedelta(minutes=10)
-# For the first process, which may render or evaluate for hours between trainings.
-ENDLESS = timedelta(days=365)
+LONGEST_WAIT = timedelta(minutes=10)  # for another process within a step; a killed one is noticed at once
+ENDLESS = timedelta(days=365)  # for the first process, which may render or evaluate for hours between trainings
 HERE = "127.0.0.1"  # address of the first process of a task
+ENDINGS = (*SIGNALS, signal.SIGINT)
 
-JOINED: dict[str, "Ranks"] = {}
-"""This process as a rank, by the device of its trainings; empty if it trains alone."""
+JOINED: dict[str, "Ranks"] = {}  # this process as a rank, by the device of its trainings; empty if it trains alone
 
 
 class LostProcess(UserError):
@@ -45,7 +42,7 @@ class LostProcess(UserError):
 
 
 def processes() -> int:
-    """Return the number of processes that torchrun started; 1 without torchrun."""
+    """Return the number of processes that torchrun started, or 1."""
     return int(os.environ["WORLD_SIZE"]) if "RANK" in os.environ and "WORLD_SIZE" in os.environ else 1
 
 
@@ -55,22 +52,18 @@ def processes_of(study: Any) -> int:
 
 
 def check_joined() -> None:
-    """Raise in a process of torchrun that isn't connected to the others, because each would do everything."""
+    """Raise in a process of torchrun that isn't connected to the others."""
     if processes() > 1 and not JOINED:
-        raise UserError(
-            f"torchrun has started {processes()} processes, each of which would do all of this; only commands of "
-            "studies train in several processes, so start this with python"
-        )
+        why = f"torchrun has started {processes()} processes, each of which would do all of this"
+        raise UserError(f"{why}; only commands of studies train in several processes, so start this with python")
 
 
 def check_sharing(study: Any, cells: list[Cell]) -> None:
     """Raise for options and models with which several processes can't train together, if there are several."""
     count, engine = processes_of(study), study.cluster.engine
     if processes() > 1 and engine != "none":
-        raise UserError(
-            f"--cluster {engine} under torchrun would submit every run {processes()} times; start it "
-            "with python, and give --slurm.processes for tasks of several"
-        )
+        why = f"--cluster {engine} under torchrun would submit every run {processes()} times"
+        raise UserError(f"{why}; start it with python, and give --slurm.processes for tasks of several")
     if count == 1:
         return
     if ":" in study.device:
@@ -93,10 +86,8 @@ def join_ranks() -> "Ranks":
         dist.init_process_group("gloo", timeout=LONGEST_WAIT)
     except (ValueError, RuntimeError) as error:  # no address or port of the first process, or the port is in use
         reason = str(error).partition("\n")[0]
-        raise UserError(
-            f"RANK and WORLD_SIZE name {processes()} processes, but they can't connect: {reason}; "
-            "start them with torchrun, or unset both"
-        ) from error
+        why = f"RANK and WORLD_SIZE name {processes()} processes, but they can't connect: {reason}"
+        raise UserError(f"{why}; start them with torchrun, or unset both") from error
     control = dist.new_group(backend="gloo", timeout=ENDLESS)
     JOINED["cpu"] = Ranks(Share(dist.get_rank(), dist.get_world_size()), None, control)
     return JOINED["cpu"]
@@ -135,8 +126,8 @@ def run_together(command: Callable[[], int | None]) -> int | None:
 
 
 def ignore_signals() -> None:
-    """Ignore Ctrl-C and the signals of cluster tasks in this process; torchrun and Slurm send them to all processes."""
-    for number in (*SIGNALS, signal.SIGINT):
+    """Ignore what torchrun and Slurm send to all processes: Ctrl-C and the signals of cluster tasks."""
+    for number in ENDINGS:
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -205,10 +196,8 @@ def take_steps(
 @contextlib.contextmanager
 def lead_training(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
     """Make the other processes follow a training of this job inside this context. Yields this process as a rank (None
-    if it trains alone), and a function to call between steps, which raises `Stopped` after Ctrl-C or SIGTERM.
-
-    After an error within a step this process must end, because the others wait for it there.
-    """
+    if it trains alone), and a function to call between steps, which raises `Stopped` after Ctrl-C or SIGTERM. After an
+    error within a step this process must end, because the others wait for it there."""
     if not JOINED:
         yield None, lambda: None
         return
@@ -217,7 +206,7 @@ def lead_training(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", 
 
     control, interruption = JOINED["cpu"], Interruption(deferred=True)
     check_together(scorer, job.cell.recipe, control.share.count)
-    before = {number: signal.signal(number, interruption.request) for number in (*SIGNALS, signal.SIGINT)}
+    before = {number: signal.signal(number, interruption.request) for number in ENDINGS}
     try:
         control.send(pickle.dumps((job, describe_scorer(job.cell.model, scorer))))
         try:

@@ -1,8 +1,7 @@
 """Trains and evaluates one cell."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -41,12 +40,11 @@ WAITS = "waits for steps that another run of this study trains"
 
 
 def run_cell(job: Job, report: Report, release: Callable[[], None] = lambda: None) -> None:
-    """Train and evaluate a cell, unless it has ended; at the end the result file is written, whole or not at all.
+    """Train and evaluate a cell, unless it has ended, from its last state if it was stopped.
 
     `report` receives each step with the last row of the training log in words, and 0 with `WAITS` while the cell waits.
     `release` is called between training and evaluation, when processes that prepare batches have ended and loggers are
-    closed. A stopped run continues from its last state. Raises if another process trains the cell, or if a cell that it
-    needs has no result.
+    closed. Raises if another process trains the cell, or if a cell that it needs has no result.
     """
     latest = LastRow()
     with one_training(job):
@@ -64,17 +62,21 @@ def run_with_needs(job: Job, report: Report) -> None:
 def train_and_evaluate(job: Job, report: Steps, latest: LastRow, after_training: Callable[[], None]) -> None:
     """Train and evaluate a cell, and write its result."""
     from menagerie.models.checkpoint import WEIGHTS, save_checkpoint
+    from menagerie.models.scorer import Diverged
 
     cell = job.cell
     settle_torch(cell.threads)
     started = time.perf_counter()
     material = open_material(job)
     graphs = read_graphs(job, material)
-    with noting_divergence(job):
+    try:
         scorer, step_seconds = train_or_take_over(job, material, graphs, report, latest)
         after_training()
         save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
         subsets = evaluate(job.folder, material.tests, scorer)
+    except Diverged as error:
+        write_text(job.folder / DIVERGED, str(error))
+        raise
     result = {
         **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
         "axes": list(cell.axes),
@@ -92,27 +94,20 @@ def train_and_evaluate(job: Job, report: Steps, latest: LastRow, after_training:
     (job.folder / STATE).unlink(missing_ok=True)
 
 
-@contextmanager
-def noting_divergence(job: Job) -> Iterator[None]:
-    """Write the reason into the cell's folder if loss, weights or scores aren't finite in this context."""
-    from menagerie.models.scorer import Diverged
-
-    try:
-        yield
-    except Diverged as error:
-        write_text(job.folder / DIVERGED, str(error))
-        raise
-
-
 def train_or_take_over(
     job: Job, material: Material, graphs: Graphs, report: Steps, latest: LastRow
 ) -> tuple["Scorer", float | None]:
-    """Train the cell, or load the same training of another one; returns the scorer after its last step, and the median
-    processor time of a step (None if no step was left)."""
+    """Train the cell or load the same training of another; returns its scorer, and what `train_cell` does or None."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
     if other := job.same_training:
-        give_readers(scorer := load_same_training(job, other), graphs)
+        scorer = load_needed(other, job.cell.options).to(job.cell.device)
+        read_training(other.folder)  # raises for a changed log, whose copy would pass as unchanged
+        for name in (LOG, CARRIED):  # the latter says what it took over from another study
+            (job.folder / name).unlink(missing_ok=True)
+            if (other.folder / name).exists():  # a log may have been deleted
+                copy_file(other.folder / name, job.folder / name)
+        give_readers(scorer, graphs)
         return scorer, None
     scorer = fresh_scorer(job, material, graphs)
     give_readers(scorer, graphs)
@@ -120,17 +115,6 @@ def train_or_take_over(
         checkpoint_blocks(scorer)
     with training_log(job, [latest]) as log:
         return scorer, train_cell(job, material, scorer, report, log)
-
-
-def load_same_training(job: Job, other: Job) -> "Scorer":
-    """Load the scorer of the cell with the same training, and copy its log and what it took over from another study."""
-    scorer = load_needed(other, job.cell.options)
-    read_training(other.folder)  # raises for a changed log, whose copy would pass as unchanged
-    for name in (LOG, CARRIED):
-        (job.folder / name).unlink(missing_ok=True)
-        if (other.folder / name).exists():  # a log may have been deleted
-            copy_file(other.folder / name, job.folder / name)
-    return scorer.to(job.cell.device)
 
 
 def load_needed(job: Job, options: dict | None = None) -> "Scorer":
@@ -169,11 +153,9 @@ def fresh_scorer(job: Job, material: Material, graphs: Graphs = PLAIN) -> "Score
 
 
 def train_cell(job: Job, material: Material, scorer: "Scorer", report: Steps, log: TrainingLog) -> float | None:
-    """Train to the end, from the cell's last state or from steps that other cells share.
-
-    Returns the median processor time (s) of a step: of all threads of this process, without loader processes,
-    evaluations and saves, and without the first step after a pause, which loads and compiles; None if no step was left.
-    """
+    """Train to the end, from the cell's last state or from steps that other cells share. Returns the median processor
+    time (s) of a step: of all threads of this process, without loader processes, evaluations and saves, and without the
+    first step after a pause, which loads and compiles; None if no step was left."""
     from menagerie.models.training.state import StateFile
 
     cell, file, lacking = job.cell, StateFile(job.folder / STATE, job.cell.id), job.lacking

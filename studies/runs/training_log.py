@@ -1,8 +1,7 @@
 """The training log of a cell: `training.csv` with a row per step, and TensorBoard or Weights & Biases if chosen.
 
-Earlier rows are in the state from which a run continues (models/training/state.py), so the file has every step once,
-however often the run was stopped. The file grows during a run. A killed process may leave an incomplete last line; the
-next process rewrites the file.
+Earlier rows are in the state from which a run continues (models/training/state.py), so every step is there once. A
+killed process may leave an incomplete last line; the next one rewrites the file.
 """
 
 import csv
@@ -33,10 +32,7 @@ COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second", "
 
 
 class Logger:
-    """Receives every row of a run once, in the order of the steps.
-
-    After a restart, the first call has all rows from the first step on; they replace those of the earlier process.
-    """
+    """Receives every row of a run once, in order; after a restart its first call has all rows again."""
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
         """Log the next rows, at least one."""
@@ -46,8 +42,7 @@ class Logger:
 
 
 class CsvFile(Logger):
-    """The rows as a CSV file. The last two columns are timing; the others depend only on the cell and, for validation,
-    on the steps between evaluations."""
+    """The rows as a CSV file. The last two columns are timing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -118,17 +113,13 @@ class WeightsAndBiases(Logger):
         name = file_name(f"{out.name}-{job.cell.id}").strip("-")
         for earlier in out.glob(f"wandb/offline-run-*-{name}"):  # of a stopped process: all rows will come again
             shutil.rmtree(earlier)
-        named = {"project": os.environ.get("WANDB_PROJECT", "menagerie"), "id": name, "name": job.name}
-        resume = "allow" if os.environ.get("WANDB_MODE") != "offline" else None
-        quiet = wandb.Settings(console="off", silent=True)
+        how = {"project": os.environ.get("WANDB_PROJECT", "menagerie"), "id": name, "name": job.name, "group": out.name}
+        how |= {"dir": str(out), "config": job.cell.settings, "settings": wandb.Settings(console="off", silent=True)}
         try:
-            self.run = wandb.init(
-                **named, dir=str(out), group=out.name, config=job.cell.settings, resume=resume, settings=quiet
-            )
+            self.run = wandb.init(**how, resume="allow" if os.environ.get("WANDB_MODE") != "offline" else None)
         except wandb.errors.Error as error:
-            raise UserError(
-                f"--log wandb can't start: {str(error).splitlines()[0]}; run `wandb login`, or set WANDB_MODE=offline"
-            ) from error
+            why = f"--log wandb can't start: {str(error).splitlines()[0]}"
+            raise UserError(f"{why}; run `wandb login`, or set WANDB_MODE=offline") from error
 
     def write(self, rows: Sequence["HistoryRow"]) -> None:
         for row in rows:
@@ -152,10 +143,8 @@ def check_loggers(names: Sequence[str]) -> None:
     for name in names:
         found = importlib.util.find_spec(name)
         if found is None or found.origin is None:  # a folder of that name isn't a package
-            raise UserError(
-                f"--log {name} needs the package {name}: pip install 'binding-menagerie[{name}]', "
-                f"or pip install -e '.[{name}]' where you have the sources"
-            )
+            why = f"--log {name} needs the package {name}: pip install 'binding-menagerie[{name}]'"
+            raise UserError(f"{why}, or pip install -e '.[{name}]' where you have the sources")
 
 
 class TrainingLog:

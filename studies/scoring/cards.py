@@ -66,18 +66,14 @@ class CardModel(msgspec.Struct, forbid_unknown_fields=True):
     weights: str
     """Hash of everything that decides the model's scores: weights, settings, source code."""
     about: str
-    trained_on: str
-    """The training data and steps, if a study here trained the model; else empty."""
-    unread: int
-    """Number of texts that are longer than the model reads."""
+    trained_on: str  # the training data and steps, if a study here trained the model
+    unread: int  # texts that are longer than the model reads
     answers: dict[str, int] = {}
     """Of a judge: the numbers of its items and of those without a verdict, which tie."""
     compares_images: bool = True
     """Whether scores of two images can be compared; else four-way items have only a text score."""
-    had: dict[str, str] = {}
-    """What training had of each test, in words."""
-    left_out: dict[str, int] = {}
-    """How many records of each test are left out of all numbers for it."""
+    had: dict[str, str] = {}  # by test, what training had of it, in words
+    left_out: dict[str, int] = {}  # how many records of each test are left out for it
 
     @property
     def marked(self) -> str:
@@ -143,8 +139,7 @@ def record_results(items: Iterable[Any], compares_images: bool = True) -> pd.Dat
 
 
 def card_numbers(points: pd.DataFrame) -> tuple[list[Number], list[Number]]:
-    """Return the means, in which all tasks of all tests count alike, and the number of each task of each test. Four-way
-    items, which have the captions of swaps again, are in no mean."""
+    """Return means, in which all tasks but four-way items (swaps again) count alike, and the number of each task."""
     points = points.assign(seed=0, all="", part=points.subset + "\n" + points.task)
     every = estimates(points, ["subset", "task"])
     tests = [card_number(*key, points[points.part == "\n".join(key)], its) for key, its in every.items()]

@@ -84,8 +84,7 @@ def inspect_benchmark(spec: BenchmarkSpec, place: Place) -> tuple[str, Photograp
 
 def wrong_counts(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the names whose number of records isn't the official one, with the official number and ours. A name is that
-    of a task, "all" or, if there is no such task, the beginning of the names of several. Names of sets may be spelled
-    as their folders are, "ImageNetV2" or "imagenetv2"."""
+    of a task, "all" or the beginning of the names of several. Sets may be spelled as their folders are."""
     sets = {name: spec.sets[set_name(name)] for name in +records if set_name(name) in spec.sets}
     for name, count in (spec.counts | sets).items():
         found = records.total() if name == "all" else records[name]

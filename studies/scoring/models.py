@@ -26,15 +26,12 @@ from menagerie.studies.runs.results import read_result
 class Model:
     """A scorer to be evaluated."""
 
-    label: str
-    """The name in tables."""
+    label: str  # the name in tables
     source: ScorerSource
-    run: str = ""
-    """The run of a cell; empty for other models."""
+    run: str = ""  # of a cell; empty for other models
     cell: str = ""
     """The place of a cell in its run, in words: "clip, hard negatives 0%"; the name of a judge without its server."""
-    place: tuple[tuple[str, Any], ...] = ()
-    """The cell's place as axes and their values."""
+    place: tuple[tuple[str, Any], ...] = ()  # the same as axes and their values
 
     @property
     def title(self) -> str:
@@ -42,15 +39,8 @@ class Model:
         untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
         return f"{self.label}, untrained" if untrained else self.label
 
-    @property
-    def steps(self) -> int:
-        """The steps for which a study trained the model; 0 if none did."""
-        recipe = training_record(self).get("settings", {}).get("recipe")
-        return 0 if recipe is None else recipe.get("steps", Recipe.steps)
-
     @cached_property
     def training(self) -> Training:
-        """What the model was trained on."""
         return find_training(self.source)
 
     @cached_property
@@ -62,8 +52,8 @@ class Model:
 def parse_models(
     names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
 ) -> list[Model]:
-    """Return the models that names stand for. Raises for an unknown name, for a model that is given twice, for a key
-    that several servers would get, and, without `judge`, for models that answer questions."""
+    """Return the models that names stand for. Raises for an unknown name, a model that is given twice, a key that
+    several servers would get, and, without `judge`, models that answer questions."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
@@ -76,8 +66,7 @@ def parse_models(
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
-    """Return what a name stands for: a model, a judge for each form of questions, or all cells of a run, labelled by
-    their places in its study and, if that isn't enough, their ids."""
+    """Return what a name stands for: a model, a judge for each form of questions, or the cells of a run."""
     if judge and (judges := find_judges(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
     folders = find_checkpoints(Path(name)) if Path(name).is_dir() else []
@@ -86,10 +75,10 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
         if isinstance(source, Checkpoint):
             return [cell_model(name, source, place_of_cell(source.folder.parent))]
         return [Model(name, source)]
-    sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     places = [place_of_cell(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
     differing = [dict(item for item in place.items() if item not in same) for place in places]
+    sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     models = [cell_model(name, *both) for both in zip(sources, differing, strict=True)]
     labels = [model.label for model in models]
     for k, source in enumerate(sources):

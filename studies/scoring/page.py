@@ -1,5 +1,4 @@
-"""What studies of scored models write: a number of a model on a test (`Score`) in sentences, a figure and tables, and
-the notes on what wasn't scored, read or answered, or had been trained on."""
+"""What studies of scored models write: numbers of models on tests (`Score`) in sentences, figures and tables; notes."""
 
 import math
 import statistics
@@ -16,19 +15,14 @@ from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Chart, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.models import explain_source, short_labels, training_lines
-from menagerie.studies.scoring.texts import unread_sentence
+from menagerie.studies.scoring.piece import Piece, unread_sentence
 
 if TYPE_CHECKING:
     import altair as alt
 
-    from menagerie.studies.scoring.piece import Piece
-
 MOST_SAID = 6  # numbers with a sentence that says which model is best
 MOST_UNDECIDED = 0.05  # share of items without a judge's verdict above which a model is marked
-FIGURE = (
-    "Accuracy (%): dots with intervals, nominally of 95 %, and chance as a dashed line. A dot without an interval has "
-    "none, or was scored before intervals were kept."
-)
+FIGURE = "Accuracy (%): dots with intervals, nominally of 95 %, if there are any, and chance as a dashed line."
 AS_THEY_ARE = (
     "Nothing was trained for this: models of a run are as they were trained there, others as published. Numbers are "
     "accuracies in percent with 95 % intervals, for these models as they are and new records or animal pairs; a number "
@@ -54,21 +48,16 @@ class Score(NamedTuple):
     """A number of a model on a test."""
 
     model: str
-    test: str
-    """A split or a benchmark."""
-    part: str
-    """A subset of a split; "task" or "headline" of a benchmark."""
+    test: str  # a split or a benchmark
+    part: str  # a subset of a split; "task" or "headline" of a benchmark
     measure: str
     its: Estimate
     ties: float | None = None
-    """The rate of ties."""
     chance: float | None = None
     title: str = ""
     """The name of a headline: one of the numbers that a page shows first; empty for all others."""
-    drawn: bool = False
-    """Whether it is among the sentences and in the figure."""
-    flag: str = ""
-    """A remark after the number."""
+    drawn: bool = False  # whether it is among the sentences and in the figure
+    flag: str = ""  # a remark after the number
 
     @property
     def text(self) -> str:
@@ -103,12 +92,9 @@ def binomial(share: float, n: int) -> dict[str, float | None]:
 
 
 def seed_mean(levels: Sequence[Estimate]) -> Estimate:
-    """Return the mean of the accuracies of several seeds.
-
-    Half the width of its interval is sqrt(a^2 + b^2). a is half the width of Student's interval of the seeds. b is the
-    mean over seeds of the wider side of their intervals over records, which all seeds share; the other side may end at
-    0 or 1. Two seeds have no interval (`two_levels`); a single seed keeps its own.
-    """
+    """Return the mean of the accuracies of several seeds. Half the width of its interval is sqrt(a^2 + b^2). a is half
+    the width of Student's interval of the seeds. b is the mean over seeds of the wider side of their intervals over
+    records, which all seeds share; the other side may end at 0 or 1. Two seeds have no interval (`two_levels`)."""
     from scipy.special import stdtrit
 
     if len(levels) == 1:
@@ -163,19 +149,17 @@ def score_table(name: str, scores: Sequence[Score], says: str, folded: str = "")
         there = [found.get(model) for model in models]
         chance = next((its.chance for its in found.values() if its.chance is not None), None)
         counts = sorted({its.its.n for its in found.values() if its.its.n}) or [0]
-        n = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+        n = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
         lines.append([title, *(its.text if its else DASH for its in there), in_percent(chance), n])
         if any(its.ties for its in found.values()):
             lines.append([f"{title}, ties", *(in_percent(its and its.ties) for its in there), DASH, n])
     return Rows(name, ("accuracy, %", *models, "chance", "n"), lines, says=says, folded=folded)
 
 
-def named_results(records: Records) -> "list[tuple[Piece, Mapping[str, Any]]]":
+def named_results(records: Records) -> list[tuple[Piece, Mapping[str, Any]]]:
     """Return the finished pieces with their results, labelled by this command and not by an earlier one."""
-    return [
-        (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
-        for arm, result in records.results
-    ]
+    found = ((arm.cell, arm.labels, result) for arm, result in records.results)
+    return [(cell, {**result, "model": cell.model, next(iter(of)): cell.label}) for cell, of, result in found]
 
 
 def write_results(records: Records, columns: Sequence[str]) -> None:
@@ -231,9 +215,9 @@ def note_rows(records: Records) -> Iterator[list[str]]:
             notes += [unread_sentence(result), *piece.notes(result)]
         if judged := result.get("judged"):
             counted = [f"{name.replace('_', ' ')} {number}" for name, number in judged.items() if number]
-            answered = result.get("answered_by", [])
-            several = [f"answered under several names: {', '.join(answered)}"] * (len(answered) > 1)
-            notes.append("; ".join([f"{undecided_share(result):.1%} of items without a verdict", *counted, *several]))
+            answered = result.get("answered_by", ())
+            counted += [f"answered by {', '.join(answered)}"] * (len(answered) > 1)
+            notes.append("; ".join([f"{undecided_share(result):.1%} of items without a verdict", *counted]))
         yield from ([names[piece.model], piece.label, note] for note in notes if note)
 
 
@@ -259,8 +243,7 @@ def print_headlines(scores: Sequence[Score]) -> None:
 class ScoredTest(NamedTuple):
     """A test that a model was scored on, and what the model's training had of it."""
 
-    model: str
-    """The name in tables."""
+    model: str  # the name in tables
     split: str
     subset: str
     had: Overlap

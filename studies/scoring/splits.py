@@ -7,13 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from jaxtyping import Float
-
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.core.identity import digest
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
@@ -39,8 +36,7 @@ from menagerie.studies.scoring.cards import COLUMNS as SCORE_COLUMNS
 from menagerie.studies.scoring.cards import score_row
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.page import Score, ScoredTest, coverage_parts, named_results, short_names
-from menagerie.studies.scoring.piece import SCORES, Piece, images_needed
-from menagerie.studies.scoring.texts import cut_record
+from menagerie.studies.scoring.piece import SCORES, Piece, cut_record, images_needed
 
 Tests = Mapping[str, Benchmark]
 BLOCK = 256  # texts that are read at once
@@ -57,8 +53,7 @@ class SplitPiece(Piece):
     tests: tuple[str, ...]
     covered: Mapping[str, Overlap]
     """What the model's training had of each subset. Records that it had are left out."""
-    frozen: bool
-    """Whether the split is a frozen benchmark, of which all scores are kept."""
+    frozen: bool  # whether it is a frozen benchmark, of which all scores are kept
     on: ClassVar[str] = "split"
 
     @property
@@ -92,24 +87,19 @@ class SplitPiece(Piece):
             for start in range(0, len(texts), BLOCK):  # raises for an unknown word or a missing graph
                 scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
             tests = {name: framed_benchmark(test, loaded.framing, report) for name, test in tests.items()}
-        subsets = (self.score_frozen if self.frozen else self.score_counted)(tests, scorer)
+        counted = without_left_out(tests, self.covered)
+        subsets = self.score_frozen(tests, counted, scorer) if self.frozen else evaluate(self.folder, counted, scorer)
         return {"subsets": subsets, "cut": cut_record(scorer, texts_of_tests(tests))}
 
-    def score_counted(self, tests: Tests, scorer: Scorer | Judge, **keep: Any) -> Results:
-        """Score the records that aren't left out, and write their predictions."""
-        return evaluate(self.folder, without_left_out(tests, self.covered), scorer, **keep)
-
-    def score_frozen(self, tests: Tests, scorer: Scorer | Judge) -> Results:
-        """Do the same, and write the scores of all records, also of those that are left out, which are marked."""
+    def score_frozen(self, tests: Tests, counted: Tests, scorer: Scorer | Judge) -> Results:
+        """Score the counted records, and write the scores of all, also of those that are left out, which are marked."""
         found: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
-        def keep(
-            subset: str, items: Sequence[Item], scores: Sequence[Float[np.ndarray, "_ _"]], had: bool = False
-        ) -> None:
+        def keep(subset: str, items: Sequence[Item], scores: Sequence[Scores], had: bool = False) -> None:
             both = zip(items, scores, strict=True)
             found.update({(subset, item.task, item.record): score_row(subset, item, its, had) for item, its in both})
 
-        results = self.score_counted(tests, scorer, keep=keep)
+        results = evaluate(self.folder, counted, scorer, keep)
         for subset, test in tests.items():
             rest = [item for item in test.items if (subset, item.task, item.record) not in found]
             keep(subset, rest, score_items(scorer, test, rest) if rest else [], True)

@@ -33,10 +33,8 @@ class ScoringStudy(AnyStudy):
     """A study that trains nothing: its arms are pieces of an evaluation, or keep why they can't be scored."""
 
     called: ClassVar[str] = "pieces"
-    on: ClassVar[str]
-    """The label of what models are scored on."""
-    written_by: ClassVar[str]
-    """The name of its `writer`."""
+    on: ClassVar[str]  # the label of what models are scored on
+    written_by: ClassVar[str]  # the name of its `writer`
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves the choice to torch."""
@@ -58,8 +56,7 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """Return all options, because what decides a piece is part of its id."""
-        return frozenset(item.name for item in fields(cls))
+        return frozenset(item.name for item in fields(cls))  # what decides a piece is part of its id
 
     @property
     def at_once(self) -> int:
@@ -80,7 +77,6 @@ class ScoringStudy(AnyStudy):
         return self.models_named(*self.models)
 
     def models_named(self, *names: str) -> "Sequence[Model]":
-        """Return all models that names stand for. Raises for an unknown name."""
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import parse_models
 
@@ -99,12 +95,8 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for unknown models, and for a device that isn't here; say if options of judges are unused."""
-        from menagerie.models.library.judged import JudgeSource
-
-        judges = [model for model in self.tested if isinstance(model.source, JudgeSource)]
-        if self.judge != JudgeOptions() and not judges:
-            print("note: --judge changes nothing: no model among those given answers questions")
+        """Raise for unknown models, and for a device that isn't here."""
+        _ = self.tested
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
@@ -118,12 +110,10 @@ class ScoringStudy(AnyStudy):
         return True
 
     def prepare(self, out: Path) -> "ScoringStudy":
-        """Forget why pieces were left out, so that they are tried again."""
         forget_left_out(out)
         return self
 
     def tables(self, records: "Records") -> None:
-        """Write results.csv."""
         self.pages.write_results(records, self.writer.COLUMNS)
 
     def page(self, records: "Records") -> "Iterable[Part]":
@@ -151,10 +141,8 @@ def check_verdicts(records: "Records") -> None:
     for model, count in counts.items():
         if 0 < count["items"] == count["undecided"]:
             why = ", ".join(f"{count[problem]} {problem}" for problem in PROBLEMS if count[problem])
-            raise UserError(
-                f"{model}: none of {count['items']} items has a verdict (answers: {why}), so nothing was measured; "
-                "ask another model, or ask in another way (--judge)"
-            )
+            why = f"none of {count['items']} items has a verdict (answers: {why}), so nothing was measured"
+            raise UserError(f"{model}: {why}; ask another model, or ask in another way (--judge)")
 
 
 def forget_left_out(out: Path) -> None:

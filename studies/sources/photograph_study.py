@@ -45,7 +45,7 @@ from menagerie.studies.frame.study import grid
 from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.results import read_result
-from menagerie.studies.scoring.benchmark_piece import PIECES, Subject, benchmark_piece, subjects_of
+from menagerie.studies.scoring.benchmarks import PIECES, Subject, benchmark_piece, subjects_of
 from menagerie.studies.scoring.check import print_benchmark_states, print_state, read_benchmarks
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.study import forget_left_out

@@ -10,8 +10,8 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.texts import RegraphedReader
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
+from menagerie.studies.scoring.piece import cut_record
 from menagerie.studies.scoring.splits import texts_of_tests
-from menagerie.studies.scoring.texts import cut_record
 from tests.helpers.scorers import OPTIONS
 
 CONTEXT = 8

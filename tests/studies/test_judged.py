@@ -17,8 +17,7 @@ from menagerie.generators.sources.place import Place
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.judges.questions import JudgeOptions
 from menagerie.models.library.judged import find_judges
-from menagerie.studies.scoring.benchmark_piece import mark_guessed
-from menagerie.studies.scoring.benchmark_tables import chances_in
+from menagerie.studies.scoring.benchmarks import chances_in, mark_guessed
 from menagerie.studies.scoring.piece import questions_in
 from tests.command import ROOT, read_rows, run_here
 from tests.helpers.benchmark_files import MAKERS

@@ -14,7 +14,7 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.place import Place
 from menagerie.studies.analysis.intervals import PARTS, jackknife_intervals
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.scoring.benchmark_piece import headline_numbers, result_cluster
+from menagerie.studies.scoring.benchmarks import headline_numbers, result_cluster
 from menagerie.studies.scoring.page import binomial, seed_mean
 from tests.helpers.benchmark_files import IMAGES, MAKERS, write_json
 

@@ -17,7 +17,7 @@ from menagerie.generators.benchmarks.registry import load_benchmark, names
 from menagerie.generators.sources.place import Place
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.studies.scoring.benchmark_tables import OC_CLIP, chances_in
+from menagerie.studies.scoring.benchmarks import OC_CLIP, chances_in
 from tests.command import ROOT, read_rows, run_here, succeed
 from tests.forked import kill_when
 from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of

@@ -11,7 +11,7 @@ from menagerie.generators.sources.place import Place
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.command import check_study
 from menagerie.studies.frame.run import run_study
-from menagerie.studies.scoring.benchmark_piece import VERSION, benchmark_piece, subject_of
+from menagerie.studies.scoring.benchmarks import VERSION, benchmark_piece, subject_of
 from menagerie.studies.scoring.models import parse_models
 from menagerie.studies.transfer import Transfer
 from tests.command import no_figures, read_rows

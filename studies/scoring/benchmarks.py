@@ -1,12 +1,13 @@
-"""A model on a benchmark of photographs; models that read each pair may rank the best candidates of another again."""
+"""Models on benchmarks of photographs: their pieces, in which models that read each pair may rank the best candidates
+of another again; their numbers, also beside a paper's tables, whose columns name our numbers."""
 
 import hashlib
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,9 +18,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
+from menagerie.envs.core.reading import read_toml
 from menagerie.generators.benchmarks.benchmark import Item, ScoredItem, Summary, apply_rule, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
-from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task
+from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task, summaries_by_task
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
@@ -29,15 +31,34 @@ from menagerie.models.evaluation.reranking import rerank
 from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_many_pairs, score_items, score_pool
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.models.scorer import Scorer
 from menagerie.studies.analysis.intervals import jackknife_intervals
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.frame.estimate import NOTHING
+from menagerie.studies.frame.parts import Part, Rows
+from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import SCORES, Piece, images_needed, open_model
-from menagerie.studies.scoring.texts import NONE_SKIPPED, cut_record, readable_texts
+from menagerie.studies.scoring.page import Score, in_percent, level_of, named_results, seed_mean, short_names
+from menagerie.studies.scoring.piece import (
+    NONE_SKIPPED,
+    SCORES,
+    Piece,
+    cut_record,
+    images_needed,
+    open_model,
+    readable_texts,
+)
 
 VERSION = 3  # of how records are scored
 PIECES = "pieces"
-COLUMNS = ("record", "task", "official", "neutral", "tied", "scores")
+OUTCOMES = ("record", "task", "official", "neutral", "tied", "scores")  # of a test, in a piece's folder
+NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
+COLUMNS = ("model", "benchmark", "kind", "name", *NUMBERS, "piece")
+THEIRS = " (theirs)"
+PAPERS = (
+    f"The tables of the paper on OC-CLIP, in its layout: rows marked{THEIRS} are its numbers, all others were measured "
+    "here by each benchmark's official rule. –: there is no number; the notes say of which tests not all records count."
+)
+OC_CLIP = read_toml(Path(__file__).with_name("oc_clip_tables.toml"))
 
 
 @dataclass(frozen=True)
@@ -45,12 +66,9 @@ class Subject:
     """A benchmark whose files were read."""
 
     label: str
-    published: Mapping[str, Mapping[str, float]]
-    """Percentages that papers report, by model and measure."""
-    pickled: bytes = field(repr=False)
-    """The benchmark, for the process that scores it."""
-    files: tuple[str, ...]
-    """The user's own files that define the benchmark's classes and functions."""
+    published: Mapping[str, Mapping[str, float]]  # percentages that papers report, by model and measure
+    pickled: bytes = field(repr=False)  # for the process that scores it
+    files: tuple[str, ...]  # the user's own that define its classes and functions
     content: Mapping[str, Any]
     """What decides a result: a hash of the records and the sizes of their images, and the graphs."""
     graphs: Mapping[str, Any]
@@ -82,10 +100,8 @@ class BenchmarkPiece(Piece):
     """A model on a benchmark."""
 
     subject: Subject
-    skip: bool
-    """Whether words that a model doesn't know are left out of texts."""
-    first: FirstPass | None = field(default=None, kw_only=True)
-    """For pools with too many pairs for a model that reads each pair."""
+    skip: bool  # whether words that a model doesn't know are left out of texts
+    first: FirstPass | None = field(default=None, kw_only=True)  # for pools with too many pairs
     had: str = field(default="", kw_only=True, compare=False)
     """What the model's training had of the benchmark, in words; empty if this wasn't asked for."""
     tests: ClassVar[tuple[str, ...]] = ()
@@ -126,34 +142,25 @@ class BenchmarkPiece(Piece):
             words, skipped = readable_texts(bench, scorer, self.skip, self.model)
             encode = partial(encode_blocks, scorer, words.images, report=report)
         cut = cut_record(scorer, words.texts)
-        results = list(self.results(scorer, words, encode, reranked))
-        write_csv(self.folder / SCORES, COLUMNS, outcome_rows(results))
+        if isinstance(words, MatrixBenchmark):
+            pools = (pool for pool in words.pools if pool.pairs)
+            results = [its for pool in pools for its in self.pool_results(scorer, words, encode, reranked, pool)]
+        else:
+            scored = zip(words.items, score_items(scorer, words, encode=encode), strict=True)
+            results = [ScoredItem(item, its, apply_rule(partial(words.outcome, item), its)) for item, its in scored]
+        write_csv(self.folder / SCORES, OUTCOMES, outcome_rows(results))
         if bench.made_texts:
             rows = ([item.record, *(text.text for text in item.texts)] for item in bench.items)
             write_csv(self.folder / "texts.csv", ("record", "texts"), rows)
-        return {
-            **{"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)},
-            **({"reranked": reranked} if reranked else {}),
-            **self.subject.graphs,
-            **{"cut": cut, "skipped": skipped},
-        }
-
-    def results(
-        self, scorer: Scorer | Judge, bench: PhotographBenchmark, encode: Encode | None, reranked: dict[str, Any]
-    ) -> Iterator[ScoredItem]:
-        """Yield the results of all tests, by a judge if there is no `encode`."""
-        if isinstance(bench, MatrixBenchmark):
-            for pool in (pool for pool in bench.pools if pool.pairs):
-                yield from self.pool_results(scorer, bench, encode, reranked, pool)
-        else:
-            for item, scores in zip(bench.items, score_items(scorer, bench, encode=encode), strict=True):
-                yield ScoredItem(item, scores, apply_rule(partial(bench.outcome, item), scores))
+        numbers = {"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)}
+        numbers |= {"reranked": reranked} if reranked else {}
+        return {**numbers, **self.subject.graphs, "cut": cut, "skipped": skipped}
 
     def pool_results(
         self, scorer: Any, bench: MatrixBenchmark, encode: Encode | None, reranked: dict[str, Any], pool: Pool
     ) -> Iterator[ScoredItem]:
-        """Yield the results of a pool. Of too many pairs only each query's best candidates of `first` are scored, which
-        `reranked` then says; without it this raises."""
+        """Yield the results of a pool, by a judge if there is no `encode`. Of too many pairs only each query's best
+        candidates of `first` are scored, which `reranked` then says; without it this raises."""
         if encode is None:
             return judge_pool(scorer, bench, pool)
         if not (self.first and has_too_many_pairs(scorer, pool)):
@@ -229,10 +236,9 @@ def judge_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Sco
 
 
 def mark_guessed(result: ScoredItem, level: np.float32) -> ScoredItem:
-    """Return the result of a query, with NaN in place of `level`, the score of pairs without a verdict. If the best
-    true candidate has none, ties are broken at random by the official rule too."""
+    """Return the result of a query, with NaN in place of `level`, the score of pairs without a verdict."""
     item, scores, outcome = result
-    if scores.flat[0] == level:
+    if scores.flat[0] == level:  # the best true candidate: the official rule too breaks ties at random
         outcome = outcome._replace(official=outcome.neutral)
     return ScoredItem(item, np.where(scores == level, np.nan, scores), outcome)
 
@@ -249,8 +255,7 @@ def task_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> d
 
 
 def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
-    """Return the numbers that papers report, each with the interval of the official one for new records; its bounds are
-    None if there is none. `bench` has only the items that were scored."""
+    """Return the numbers that papers report, with intervals of the official ones for new records, or None."""
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
         return bench.headlines([results[k].item for k in chosen], [results[k].outcome for k in chosen])
@@ -278,3 +283,71 @@ def outcome_rows(results: Sequence[ScoredItem]) -> Iterator[tuple[object, ...]]:
     for item, scores, outcome in results:
         texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
         yield item.record, item.task, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts
+
+
+def scores(records: Records) -> list[Score]:
+    """Return the numbers of all models on all benchmarks, and those that papers report."""
+    names = short_names(records)
+    found = named_results(records)
+    rows = (row | {"model": names[row["model"]]} for piece, result in found for row in piece.rows(result))
+    return benchmark_scores(rows, {piece.label: piece.subject for piece, _ in found})
+
+
+def benchmark_scores(
+    rows: Iterable[Mapping[str, Any]],
+    subjects: Mapping[str, Subject],
+    published: bool = True,
+    chance: float | None = None,
+) -> list[Score]:
+    """Return the numbers in rows of results.csv, in the mean over rows of one model (its seeds), and those that papers
+    report if `published`. A page draws the first headline of each benchmark. `chance`: on tests without a subject."""
+    groups: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["official"] is not None:
+            groups.setdefault((row["benchmark"], row["kind"], row["name"], row["model"]), []).append(row)
+    first: dict[str, str] = {}
+    found = []
+    for (test, kind, name, model), its in groups.items():
+        title = "" if kind != "headline" else test if name in ("", "all") else f"{test}, {name}"
+        drawn = bool(title) and first.setdefault(test, name) == name
+        ties = its[0]["tie_rate"] if len(its) == 1 else None
+        level = chances_in(subjects[test].bench).get((kind, name)) if test in subjects else chance
+        found.append(Score(model, test, kind, name, seed_mean(list(map(level_of, its))), ties, level, title, drawn))
+    headlines = {(its.test, its.measure): its.title for its in found if its.title}
+    for test, subject in subjects.items() if published else ():
+        for model, name, value in ((model, *its) for model, of in subject.published.items() for its in of.items()):
+            if title := headlines.get((test, name)):
+                theirs = NOTHING._replace(value=value / 100)
+                found.append(Score(model + THEIRS, test, "headline", name, theirs, title=title))
+    return found
+
+
+@lru_cache(maxsize=64)  # reports are written anew after every model
+def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
+    """Return chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
+    if isinstance(bench, MatrixBenchmark):
+        found = [its for pool in bench.pools for its in bench.tied_outcomes(pool)]
+    else:
+        found = [(item, bench.outcome(item, np.zeros((len(item.images), len(item.texts))))) for item in bench.items]
+    both = [item for item, _ in found], [outcome for _, outcome in found]
+    every = {"task": summaries_by_task(*both), "headline": bench.headlines(*both)}
+    numbers = {(kind, name): its.neutral for kind, summaries in every.items() for name, its in summaries.items()}
+    return {name: neutral for name, neutral in numbers.items() if neutral is not None}
+
+
+def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
+    """Yield the paper's tables of which a benchmark was scored: our models, chance, and then the paper's numbers."""
+    ours = [its for its in scores if not its.model.endswith(THEIRS)]
+    texts = {(its.model, its.test, its.measure): in_percent(its.its.value) for its in ours}
+    texts |= {("chance", its.test, its.measure): in_percent(its.chance) for its in ours}
+    for table in OC_CLIP["tables"]:
+        titles, *places = zip(*table["columns"], strict=True)
+        places = list(zip(*places, strict=True))
+        if {its.test for its in ours}.isdisjoint(test for test, _ in places):
+            continue
+        models = (*dict.fromkeys(its.model for its in ours), "chance")
+        rows = [[model, *(texts.get((model, *place), DASH) for place in places)] for model in models]
+        rows += [[model + THEIRS, *them, *[DASH] * (len(places) - len(them))] for model, *them in table["rows"]]
+        title = f"Beside table {table['number']} of the paper: {table['title']}"
+        name, says = f"paper-table-{table['number']}", f"{PAPERS} {table['note']}"
+        yield Rows(name, ("model", *titles), rows, says=says, folded=title)
