@@ -209,12 +209,9 @@ class Compute(HardestCells):
         says = f"The budget that is best on validation; points above {title_of(self.models[0])}. Bar: {self.bar:.0%}."
         yield Rows("best", BEST, rows, says=f"{says} {OUTCOMES}")
         if whole:
-            curves = every_cost(every)
-            look: dict[str, Any] = {"x": "steps", "at": FLOPS, "log": True}
-            unseen = curves.where(**self.unseen())
-            yield Lines("operations", unseen, panels=("split",), level=self.bar, says=BY_COST, **look)
-            says = "Validation, by which all is chosen, and every test."
-            yield Lines("tests", curves.where(task="swap"), panels=("split", "subset"), says=says, **look)
+            unseen = every_cost(every).where(**self.unseen())
+            look: dict[str, Any] = {"at": FLOPS, "log": True, "level": self.bar, "panels": ("split",)}
+            yield Lines("operations", unseen, "steps", says=BY_COST, **look)
             costs = {(*key, n): cost_in_labels(its[n][0]).texts for key, its in whole.items() for n in its}
             beside = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
             yield Table("compute", unseen, ("split", "model", "steps"), ("task",), intervals=True, beside=beside)
