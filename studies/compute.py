@@ -11,8 +11,7 @@ after each budget of steps the half that is better on validation continues. The 
 rising budgets, until validation stops rising (at chance it continues, because it may not have begun to rise).
 
 The rate is constant and then decays (warmup-stable-decay; Hägele et al. 2024, Hu et al. 2024): a longer run continues
-from where a shorter one began to decay. Each point is a finished model. Ends with `report.html`, `results.csv`,
-`compute.csv` and per-record predictions in `--out`. Run again, it skips what is finished.
+from where a shorter one began to decay. Each point is a finished model.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ with accuracy on unseen pairs is tested, besides those of three others. Also tes
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
     python studies/geometry.py --preset spatial    # captions with relations: the condition on places
-
-Ends with `report.html`, `geometry.csv`, `conditions.csv` and `results.csv` in `--out`.
 """
 
 from collections.abc import Iterator, Sequence

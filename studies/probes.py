@@ -12,8 +12,6 @@ information does the layer have on exactly one bit, which animal has which textu
 Models that are named first are probed without training: runs (all their cells), cells, checkpoints, open_clip models
 (without weights: random), folders of Hugging Face's CLIP or SigLIP (or hf:NAME), classes of your own. Their options:
 `--preset models --help`.
-
-Ends with `report.html`, `bits.csv` and `cells.jsonl` in `--out`, and `results.csv` where models are trained.
 """
 
 import sys

@@ -7,8 +7,7 @@ Training is on photographs alone, after rendered scenes, or mixed with them; one
     python studies/real_data.py --preset oc-clip --data-root DATA --device cuda
 
 A cell is a model on sources with a parser, a share of rendered scenes, starting weights and a seed. Photographs of
-tests are left out of training and counted. Ends with `report.html`, `results.csv`, `cells.jsonl` and, in `benchmarks/`,
-the scores of every record. Run again, it skips what is finished and continues an interrupted run from its last state.
+tests are left out of training and counted.
 """
 
 from collections.abc import Iterator

@@ -9,8 +9,8 @@ change, or OC-CLIP, which is the upper row. All have the same steps and images, 
     python studies/text_embeddings.py --rows "wider text tower" "model=sparo" OC-CLIP
 
 Rows by name are in studies/analysis/ablations.toml; a row of your own is a line of configuration. Measured are swaps on
-unseen pairs, and the bits of image embedding, text embedding and score (studies/measures/bits.py). Ends with
-`report.html`, `results.csv`, `remedies.csv` and `bits.csv` in `--out`. Run again, it skips what is finished."""
+unseen pairs, and the bits of image embedding, text embedding and score (studies/measures/bits.py).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

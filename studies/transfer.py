@@ -5,8 +5,7 @@
     python studies/transfer.py ViT-B-32 --benchmarks sugarcrepe --data-root DATA --images coco/val2017=PHOTOGRAPHS
 
 Models are named as for evaluate.py. docs/transfer.md lists the files of benchmarks. Texts and image files of a
-benchmark that a model's training had are counted. Ends with `report.html`, `results.csv`, `results.tex` and the scores
-of every record in `--out`. Run again, also with further models and benchmarks, it skips what is finished.
+benchmark that a model's training had are counted.
 """
 
 from collections.abc import Iterator, Sequence

@@ -237,9 +237,7 @@ class Edits(NamedTuple):
 def measure_edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
     """Measure how often edits change which caption is preferred. For both objects an edit adds omega_target -
     omega_source to an embedding z, where omega is the mean embedding of a composition or of a texture in a place, over
-    scenes of other pairs of animals.
-
-    Uselis et al. (2605.31503) ask how vectors of compositions are composed; this is our causal test of such vectors."""
+    scenes of other pairs of animals: our causal test of the vectors of compositions of Uselis et al. (2605.31503)."""
     axes.check(embeddings)
     right = margins(embeddings) > 0
     if not right.any():

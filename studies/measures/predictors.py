@@ -102,11 +102,8 @@ def correlation(
     seed: int = 0,
 ) -> Estimate:
     """Return Spearman's rank correlation of x and y, with a bootstrap that draws whole clusters. Without a spread, as a
-    perfect one, it has p but no interval; with too few clusters, or if it is undefined, it has neither.
-
-    With groups, ranks are taken within each group, centred there and pooled, so that differences between groups don't
-    count.
-    """
+    perfect one, it has p but no interval; with too few clusters, or if it is undefined, it has neither. With groups,
+    ranks are taken within each group, centred there and pooled, so that differences between groups don't count."""
     own = as_indices(groups) if len(groups) else np.zeros(len(x), int)
     number = as_indices(clusters)
     kinds = int(number.max()) + 1 if len(x) else 0
