@@ -93,7 +93,6 @@ class Compute(HardestCells):
 
     @property
     def subjects(self) -> Sequence[Any]:
-        """What courses are of: the models."""
         return self.models
 
     @property
@@ -105,7 +104,6 @@ class Compute(HardestCells):
             yield from self.planned(split, model, self.course(known, split, model))
 
     def planned(self, split: str, model: Any, course: Course) -> Sequence[Arm]:
-        """Return the runs of a model on a split."""
         return course.arms
 
     def course(self, known: KnownResults, split: str, model: Any) -> Course:
@@ -128,7 +126,6 @@ class Compute(HardestCells):
 
     @cache  # noqa: B019, a command has one study
     def run(self, split: str, model: Any, setup: Setup, seed: int, steps: int) -> Arm:
-        """Return the run of a model with a setup and a budget."""
         grid = hardest_grid(self, split)
         varied = replace(grid, architecture=setup.architecture, recipe=self.recipe_of(setup, steps))
         labels = {"split": split, **setup._asdict(), "steps": steps}
@@ -142,11 +139,9 @@ class Compute(HardestCells):
         return Setup(*(arm.labels[name] for name in Setup._fields))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
-        """Return a sort key for the runs of a model on a split."""
         return self.setups.index(self.setup_of(arm)), arm.cell.seed, arm.labels["steps"]
 
     def recipe_of(self, setup: Setup, steps: int) -> Recipe:
-        """Return the training recipe of a setup and a budget."""
         alike = {name: getattr(self, name) for name in ("warmup", "decay", "weight_decay", "singles_share")}
         rest = {"steps": steps, "batch": setup.batch, "learning_rate": setup.learning_rate}
         return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
@@ -174,7 +169,6 @@ class Compute(HardestCells):
         return run_cost(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
     def courses(self, records: Records) -> dict[Key, Course]:
-        """Return the course of each subject on each split."""
         return {key: self.course(records, *key) for key in product(self.names, self.subjects)}
 
     def finished_budgets(self, records: Records, courses: Mapping[Key, Course]) -> Finished:
@@ -234,7 +228,6 @@ class Compute(HardestCells):
 
 
 def runs_of(arms: Iterable[Arm], records: Records) -> Records:
-    """Return the records of some runs."""
     ids = {arm.id for arm in arms}
     return records.where(lambda arm: arm.id in ids)
 

@@ -120,7 +120,6 @@ class Evaluate(ScoringStudy):
         write_records(records.out / CELLS, lines)
 
     def export(self, records: "Records") -> None:
-        """Write the cards of frozen benchmarks."""
         from menagerie.studies.scoring.cards import write_cards
 
         for card in write_cards(records):

@@ -106,7 +106,6 @@ class PhotoTransfer(TransferPlan):
         return arms
 
     def page(self, records: "Records") -> Iterator[Part]:
-        """Yield a chart and a table for each question."""
         from menagerie.models.registry import short_name
         from menagerie.studies.frame.estimate import estimate_or_dash
         from menagerie.studies.sources.transfer_answers import Answers, side_chart

@@ -82,7 +82,6 @@ class ProbeStudy(SplitStudy):
 
     @property
     def probe_measures(self) -> "Sequence[ProbeMeasure]":
-        """The measures that are taken of each run."""
         raise NotImplementedError
 
     @cached_property
@@ -110,7 +109,6 @@ class Probes(ProbeStudy):
         return [self.bits]
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
-        """Plan every model at every place."""
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 
     def page(self, records: Records) -> "Iterator[Part]":
@@ -197,7 +195,6 @@ class ProbeModels(ScoringStudy):
             call_in_child(check_layers, self.tested, self.layers)
 
     def prepare(self, out: Path) -> "ProbeModels":
-        """Render the missing atlas entries of the probe set."""
         super().prepare(out)
         self.bits.make(self.cores)
         return self
@@ -241,7 +238,6 @@ class ProbeModels(ScoringStudy):
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The names of models in tables."""
         from menagerie.studies.scoring.models import less_seed, short_labels
 
         return short_labels(list({model.label: model for model, _ in map(less_seed, self.tested)}.values()))

@@ -55,7 +55,6 @@ class RealTraining(PhotographStudy):
 
     @property
     def title(self) -> str:
-        """The heading, with the models."""
         return f"Training on photographs: {', '.join(map(title_of, self.models))}"
 
     @property
@@ -150,7 +149,6 @@ class RealTraining(PhotographStudy):
 
     @property
     def chance(self) -> float:
-        """Chance on held-out captions."""
         from menagerie.studies.sources.photographs import OTHERS
 
         fewest = min(there.numbers.held_out for there in self.prepared.photos.values())
@@ -170,7 +168,6 @@ class RealTraining(PhotographStudy):
         return benchmark_scores(rows, subjects, not self.rehearse, self.chance)
 
     def conclude(self, records: "Records") -> None:
-        """Print the main results."""
         self.pages.print_headlines(self.scores(records))
 
 

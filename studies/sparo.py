@@ -112,7 +112,6 @@ class SlotStudy(SplitStudy):
 
     @property
     def others(self) -> dict[str, str]:
-        """The row of each model beside SPARO."""
         return {model: title_of(model) for model in self.models if model != MODEL}
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
@@ -142,7 +141,6 @@ class SlotStudy(SplitStudy):
 
     @property
     def measured(self) -> "tuple[Selection, Masks]":
-        """The measures of tables 4 and 5."""
         from menagerie.studies.measures.slots import Masks, Selection
 
         slots, tests = self.spec.make_config(self.first.options).slots, self.first.tests
@@ -220,7 +218,6 @@ class SlotStudy(SplitStudy):
         return {place: items for masks in of_models for place, items in masks.items()}
 
     def verdicts(self, records: Records) -> Iterator[Verdict]:
-        """Yield the verdicts on the claims of all parts of the study."""
         from menagerie.studies.measures.slots import mask_verdicts, selection_verdicts
 
         if "selection" in self.parts:

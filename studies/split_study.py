@@ -70,7 +70,6 @@ def parse_axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]
 
 
 def convert_value(default: Any, text: str) -> Any:
-    """Convert `text` to a value of the type of `default`."""
     if isinstance(default, tuple):
         return tuple(filter(None, text.split("+")))
     if isinstance(default, bool):

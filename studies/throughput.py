@@ -97,7 +97,6 @@ def renderers(config: Rendering, world: World) -> dict[str, Callable[[list[Scene
 
 
 def scenes_to_draw(config: Rendering, world: World) -> list[Scene]:
-    """Return the scenes that all renderers draw."""
     if not config.layout:
         if config.objects != 2:
             raise UserError(f"--objects {config.objects} needs a --layout: apart, rows or overlap")
@@ -199,7 +198,6 @@ def new_scorer(model: str, config: Peers, data: "SplitDataset", small: bool = Tr
 
 
 def gpu_clock() -> float:
-    """Return elapsed seconds, after waiting for the device."""
     import torch
 
     torch.cuda.synchronize()
@@ -387,7 +385,6 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], None]]] = {
 
 
 def main() -> int:
-    """Run the measurement that the first argument names."""
     check_joined()
     command = running_command()
     name = choose_command(command, docstring(sys.modules[__name__]), tuple(MEASUREMENTS))

@@ -67,7 +67,6 @@ class Transfer(ScoringStudy):
 
     @property
     def how(self) -> dict[str, Any]:
-        """Options of pieces, with the model that chooses candidates."""
         return super().how | {"first": self.first_pass}
 
     @cached_property
@@ -83,7 +82,6 @@ class Transfer(ScoringStudy):
 
     @property
     def place(self) -> "Place":
-        """Where benchmarks' files are, and how they are read."""
         from menagerie.studies.scoring.check import folders_given
 
         folders = folders_given(self.images, map(load_benchmark, (*names(), *self.benchmarks)))
@@ -119,9 +117,8 @@ class Transfer(ScoringStudy):
         return int(not all(complete))
 
     def check(self) -> None:
-        """Raise for benchmarks that can't be read, and for unknown models."""
         super().check()
-        tuple(self.subjects)
+        tuple(self.subjects)  # raises for benchmarks that can't be read
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
         from menagerie.studies.scoring.benchmark_piece import benchmark_piece

@@ -160,7 +160,6 @@ class Tune(CaptionOptions, SearchStudy):
         return list(map(self.search, self.models))
 
     def run(self, model: str, params: Params, seed: int) -> Arm:
-        """Return the training run of a model with given parameters."""
         recipe = {item.name: params[item.name] for item in fields(Recipe) if item.name in params}
         places = {name: params[name] for name in PLACES if name in params}
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
@@ -183,7 +182,6 @@ class Tune(CaptionOptions, SearchStudy):
         return TrialResult([arm], None if value is None else (value,))
 
     def arm_of(self, model: str, trial: "FrozenTrial", seed: int) -> Arm:
-        """Return the run of a trial with one seed."""
         return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
@@ -296,7 +294,6 @@ class Tune(CaptionOptions, SearchStudy):
         } | ({"options": own} if own else {})
 
     def conclude(self, records: Records) -> None:
-        """Print which trials were chosen."""
         for its in self.all_searched(records):
             print(f"{its.model}: {self.finding(its, records)}")
 

@@ -36,12 +36,11 @@ class Predictor(NamedTuple):
 
 
 NAMED = Predictor("binding share of the text's embedding", TEXT, "share", 1)
-NEXT = (
+NEXT = (  # those that came second to fourth after `NAMED` on the cells on which it was chosen
     Predictor("gap between images and texts", BOTH, "gap", -1),
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
 )
-"""The measures that came second to fourth after `NAMED` on the cells on which it was chosen."""
 
 
 class TestedPredictor(NamedTuple):

@@ -190,7 +190,6 @@ class ProbeMeasure(Measure):
 
     @property
     def images(self) -> SplitFolder:
-        """The folder of the probe set's file."""
         return SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
 
     def make(self, workers: int) -> None:
@@ -245,7 +244,6 @@ def read_layers(encode: Callable[[range, list[str]], Features], count: int, want
 
 
 def captions_of(data: "SplitDataset") -> list[Caption]:
-    """Return the caption of each record of a probe set."""
     return data.captions(range(len(data)), [0] * len(data))
 
 
