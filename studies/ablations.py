@@ -85,7 +85,6 @@ class HardestCells(Study):
         return self.narrow(replace(grid, **alike))
 
     def narrow(self, grid: Grid) -> Grid:
-        """Reduce a grid to one cell."""
         if self.base:
             return grid.with_recipe(self.base)
         return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,))
@@ -126,7 +125,6 @@ class AblationStudy(HardestCells):
 
     @property
     def lines(self) -> Mapping[str, str]:
-        """The line of each row, by the row's name."""
         return requested_rows(self.model, self.rows)[0]
 
     @property

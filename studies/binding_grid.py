@@ -9,9 +9,6 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset figure2    # 4 x 4 places, one seed, an hour or two
     python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/binding_grid.py --preset paper --device cuda
-
-Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
-Run again, it skips finished cells and continues an interrupted one from its last state.
 """
 
 from dataclasses import dataclass

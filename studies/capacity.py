@@ -80,7 +80,6 @@ class Capacity(SplitStudy):
         swaps = records.where(task="swap", subset=tests)
         yield from self.answer(swaps)
         yield Lines("capacity", swaps, along="objects in the image", says=SAYS, **look)
-        yield Table("swaps", swaps, rows, says="The same as a table.", **numbers)
         yield Heading("By what captions mention", MENTIONING)
         tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tests)
         yield Table("mentioned", tasks, ("objects", "subset", "model"), ("task",), **numbers)

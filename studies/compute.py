@@ -11,8 +11,7 @@ after each budget of steps the half that is better on validation continues. The 
 rising budgets, until validation stops rising (at chance it continues, because it may not have begun to rise).
 
 The rate is constant and then decays (warmup-stable-decay; Hägele et al. 2024, Hu et al. 2024): a longer run continues
-from where a shorter one began to decay. Each point is a finished model. Ends with `report.html`, `results.csv`,
-`compute.csv` and per-record predictions in `--out`. Run again, it skips what is finished.
+from where a shorter one began to decay. Each point is a finished model.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -94,7 +93,6 @@ class Compute(HardestCells):
 
     @property
     def subjects(self) -> Sequence[Any]:
-        """What courses are of: the models."""
         return self.models
 
     @property
@@ -106,7 +104,6 @@ class Compute(HardestCells):
             yield from self.planned(split, model, self.course(known, split, model))
 
     def planned(self, split: str, model: Any, course: Course) -> Sequence[Arm]:
-        """Return the runs of a model on a split."""
         return course.arms
 
     def course(self, known: KnownResults, split: str, model: Any) -> Course:
@@ -129,7 +126,6 @@ class Compute(HardestCells):
 
     @cache  # noqa: B019, a command has one study
     def run(self, split: str, model: Any, setup: Setup, seed: int, steps: int) -> Arm:
-        """Return the run of a model with a setup and a budget."""
         grid = hardest_grid(self, split)
         varied = replace(grid, architecture=setup.architecture, recipe=self.recipe_of(setup, steps))
         labels = {"split": split, **setup._asdict(), "steps": steps}
@@ -143,11 +139,9 @@ class Compute(HardestCells):
         return Setup(*(arm.labels[name] for name in Setup._fields))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
-        """Return a sort key for the runs of a model on a split."""
         return self.setups.index(self.setup_of(arm)), arm.cell.seed, arm.labels["steps"]
 
     def recipe_of(self, setup: Setup, steps: int) -> Recipe:
-        """Return the training recipe of a setup and a budget."""
         alike = {name: getattr(self, name) for name in ("warmup", "decay", "weight_decay", "singles_share")}
         rest = {"steps": steps, "batch": setup.batch, "learning_rate": setup.learning_rate}
         return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
@@ -175,7 +169,6 @@ class Compute(HardestCells):
         return run_cost(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
     def courses(self, records: Records) -> dict[Key, Course]:
-        """Return the course of each subject on each split."""
         return {key: self.course(records, *key) for key in product(self.names, self.subjects)}
 
     def finished_budgets(self, records: Records, courses: Mapping[Key, Course]) -> Finished:
@@ -209,12 +202,9 @@ class Compute(HardestCells):
         says = f"The budget that is best on validation; points above {title_of(self.models[0])}. Bar: {self.bar:.0%}."
         yield Rows("best", BEST, rows, says=f"{says} {OUTCOMES}")
         if whole:
-            curves = every_cost(every)
-            look: dict[str, Any] = {"x": "steps", "at": FLOPS, "log": True}
-            unseen = curves.where(**self.unseen())
-            yield Lines("operations", unseen, panels=("split",), level=self.bar, says=BY_COST, **look)
-            says = "Validation, by which all is chosen, and every test."
-            yield Lines("tests", curves.where(task="swap"), panels=("split", "subset"), says=says, **look)
+            unseen = every_cost(every).where(**self.unseen())
+            look: dict[str, Any] = {"at": FLOPS, "log": True, "level": self.bar, "panels": ("split",)}
+            yield Lines("operations", unseen, "steps", says=BY_COST, **look)
             costs = {(*key, n): cost_in_labels(its[n][0]).texts for key, its in whole.items() for n in its}
             beside = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
             yield Table("compute", unseen, ("split", "model", "steps"), ("task",), intervals=True, beside=beside)
@@ -238,7 +228,6 @@ class Compute(HardestCells):
 
 
 def runs_of(arms: Iterable[Arm], records: Records) -> Records:
-    """Return the records of some runs."""
     ids = {arm.id for arm in arms}
     return records.where(lambda arm: arm.id in ids)
 

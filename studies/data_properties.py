@@ -47,8 +47,7 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
 
-TEST = "seen_2"
-"""The test on which effects are measured: two objects, both mentioned, as in a part of every run's training."""
+TEST = "seen_2"  # on which effects are measured: two objects, both mentioned, as in a part of every run's training
 RECOGNITION = ("replace animal", "replace texture")
 
 
@@ -153,7 +152,6 @@ class DataProperties(SplitStudy):
         return {**given, "objects": numbers_up_to(max(given["objects"])), "batch": self.recipe.batch} | chosen
 
     def steps_of(self, batch: int) -> int:
-        """Return the number of steps of a run with a batch of this size."""
         if self.held == "steps":
             return self.recipe.steps
         images = self.recipe.steps * self.recipe.batch
@@ -188,7 +186,6 @@ class DataProperties(SplitStudy):
         return names if len(effect) > 1 else f"{names} {' → '.join(map(FACTORS[effect[0]].form.format, levels))}"
 
     def verdicts(self, seen: Records, found: "Mapping[Effect, Estimate]", model: str) -> Iterator[Verdict]:
-        """Yield verdicts on the paper's claims, for the runs of a model."""
         for name, complete in COMPLETE.items():
             row = f"{model}, {self.effect_in_words((name,))}" if name in self.factors else f"{model}, not varied"
             yield make_verdict(FACTORS[name].claim, row, f"{TEST}: swap", found.get((name,)), 1 if complete else -1)

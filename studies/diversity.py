@@ -119,7 +119,6 @@ class Diversity(SplitStudy):
                     yield self.run(model, seed, "captions", min(self.coverage), images, self.world, self.classes)
 
     def run(self, model: str, seed: int, supervision: str, share: float, images: int, world: str, classes: int) -> Arm:
-        """Return the training run with these settings, and with the labels of all runs of the study."""
         names = load_world(world)
         fields: dict[str, Any] = {"coverage": share, "classes": classes, "world": world, "train_scenes": images}
         fields["attributes"] = float(supervision == "captions")
@@ -187,7 +186,6 @@ class Diversity(SplitStudy):
         return self.name_of(CAPTIONS, self.models[0])
 
     def tests_of(self, kind: str) -> tuple[str, ...]:
-        """Return the tests of seen or of unseen compositions."""
         return tuple(f"{kind}_{n}" for n in self.test_objects)
 
     def chance(self, world: str, task: str) -> float:
@@ -217,7 +215,6 @@ class Diversity(SplitStudy):
             yield make_verdict(claim, row, f"unseen compositions: {task}", delta, sign)
 
     def of_coverage(self, objects: Recognised) -> Iterator[Tested]:
-        """Yield the claims on runs in the study's own world."""
         from menagerie.studies.measures import robustness as its
 
         shares = self.coverages

@@ -9,9 +9,7 @@ A model is a run (all its cells), a cell, a checkpoint, an open_clip model (with
 Hugging Face's CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL;
 docs/judges.md), or a class of your own. A split is a file, also a packed one, a recipe of `menagerie recipes`, a TOML
 file, or a frozen benchmark (docs/benchmarks.md), of which a card is written. Records that a model's training had are
-counted, and left out of numbers that are called unseen. Ends with `report.html`, `results.csv`, `results.tex`,
-`cells.jsonl` and per-record predictions in `--out`. Run again, also with further models and splits, it skips what is
-finished.
+counted, and left out of numbers that are called unseen.
 """
 
 from collections.abc import Iterator
@@ -122,7 +120,6 @@ class Evaluate(ScoringStudy):
         write_records(records.out / CELLS, lines)
 
     def export(self, records: "Records") -> None:
-        """Write the cards of frozen benchmarks."""
         from menagerie.studies.scoring.cards import write_cards
 
         for card in write_cards(records):

@@ -9,11 +9,9 @@ with accuracy on unseen pairs is tested, besides those of three others. Also tes
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
     python studies/geometry.py --preset spatial    # captions with relations: the condition on places
-
-Ends with `report.html`, `geometry.csv`, `conditions.csv` and `results.csv` in `--out`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,7 +41,6 @@ from menagerie.studies.probes import ProbeStudy
 if TYPE_CHECKING:
     import pandas as pd
 
-    from menagerie.studies.analysis.intervals import Estimate
     from menagerie.studies.measures.conditions import Conditions
     from menagerie.studies.measures.geometry import EmbeddingGeometry
     from menagerie.studies.measures.probe_set import ProbeMeasure
@@ -66,9 +63,8 @@ class Geometry(ProbeStudy):
     beside the grid; 0: no such runs, and no results on negation."""
 
     def check_given(self, preset: AnyStudy) -> None:
-        if self.once != getattr(preset, "once", ()) and (
-            odd := [name for name in self.once if name not in self.models]
-        ):
+        odd = [name for name in self.once if name not in self.models]
+        if odd and self.once != getattr(preset, "once", ()):
             raise UserError(f"--once {odd[0]} is not among --models; add it there, or leave it out")
 
     def check(self) -> None:
@@ -130,9 +126,11 @@ class Geometry(ProbeStudy):
         if not len(conditions):
             yield Paragraph("Nothing is measured yet.")
             return
+        place = {"measure": "holds", "by": "scores", **self.first_place}
+        held = conditions[(conditions[list(place)] == list(place.values())).all(axis=1)]
         yield from prediction_parts(records, geometry, self.world, self.resolution)
-        yield from condition_parts(conditions, self.first_place)
-        yield from trade_off_parts(conditions, self.first_place)
+        yield from condition_parts(held)
+        yield from trade_off_parts(conditions, held)
         yield Heading("Alignment and edits", EDITS)
         yield alignment_table(geometry)
 
@@ -160,10 +158,8 @@ def prediction_parts(records: Records, measured: "pd.DataFrame", world: str, res
         f"{len(cells)} training runs on which it wasn't chosen, is {found[0].over_all}: {found[0].outcome}."
     )
     names = [one.predictor.name for one in found]
-    frame = cells.assign(model=cells["model"].map(title_of), accuracy=100 * cells[its.ACCURACY])
-    frame = frame.drop(columns=its.ACCURACY).melt(
-        [n for n in frame if n not in (*names, its.ACCURACY)], names, "measure"
-    )
+    frame = cells.rename(columns={its.ACCURACY: "accuracy"}).assign(model=cells["model"].map(title_of))
+    frame = frame.assign(accuracy=100 * frame["accuracy"]).melt([n for n in frame if n not in names], names, "measure")
     yield Chart("prediction", predictor_chart(frame, names), says=DOTS)
     header = ("measure", "expected", "all runs", "within a setting", "within a setting and model", "p", "outcome")
     rows = []
@@ -188,19 +184,12 @@ def predictor_chart(frame: "pd.DataFrame", names: Sequence[str]) -> Any:
     return panels.facet(alt.Facet("measure:N", sort=names, title=None), columns=2).resolve_scale(x="independent")
 
 
-def at_place(rows: "pd.DataFrame", place: Mapping[str, Any], by: str = "scores") -> "pd.DataFrame":
-    """Return the shares of scenes in which conditions hold, at one place of the grid."""
-    chosen = {"measure": "holds", "by": by, **place}
-    return rows[(rows[list(chosen)] == list(chosen.values())).all(axis=1)]
-
-
-def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield tables of how often models meet each condition, at the place where all are compared."""
+def condition_parts(held: "pd.DataFrame") -> Iterator[Part]:
+    """Yield a table of how often models meet each condition, at the place where all are compared."""
     from menagerie.studies.measures.conditions import EVERY, INDEPENDENT
     from menagerie.studies.measures.probe_set import table_by_model
 
     yield Heading("The conditions", CONDITIONS_SAY)
-    held = at_place(rows, place)
     whole = held[held["part"].isin((EVERY, INDEPENDENT))]
     names = whole["condition"].where(whole["part"] == EVERY, INDEPENDENT)
     yield table_by_model("conditions-by-model", whole.assign(condition=names), ("condition",))
@@ -208,14 +197,12 @@ def condition_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
     facts = {f"{name} is refused for {', '.join(map(title_of, its))}": why for (name, why), its in refused.items()}
     if facts:
         yield Facts(facts)
-    for by, title in PARTS_BY.items():
-        its = at_place(rows, place, by)
-        if len(its := its[~its["part"].isin((EVERY, INDEPENDENT))]):
-            yield table_by_model(f"parts-{by}", its, ("condition", "part"), folded=title)
 
 
-def trade_off_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield whether models that categorise better bind worse: a figure, and the table of the paper's claims."""
+def trade_off_parts(rows: "pd.DataFrame", held: "pd.DataFrame") -> Iterator[Part]:
+    """Yield whether models that categorise better bind worse: a figure, and the table of the paper's claims. Those on
+    models are judged at the place where all are compared, over common seeds."""
+    from menagerie.studies.analysis.intervals import mean_over_seeds
     from menagerie.studies.measures import conditions as its
     from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
     from menagerie.studies.measures.predictors import correlation, correlation_outcome
@@ -224,7 +211,7 @@ def trade_off_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
     cells = by_cell(rows, "embeddings", "margin", (its.OTHER_ATTRIBUTES, its.OTHER_VIEW))
     chart = trade_off_chart(cells.assign(model=cells["model"].map(title_of)))
     yield Chart("trade-off", chart, says=CURVE_SAYS)
-    whole, held = by_cell(rows, "scores", "holds", (its.EVERY,)), at_place(rows, place)
+    whole = by_cell(rows, "scores", "holds", (its.EVERY,))
     runs = list(zip(whole["model"], whole["seed"], strict=True))  # a model's cells of a seed are drawn together
     traded = correlation(*(whole[name].to_numpy(float) for name in its.CONDITIONS[:2]), runs)
     least = min(least_margins(IdealEmbedding(1.0)).values())
@@ -234,7 +221,10 @@ def trade_off_parts(rows: "pd.DataFrame", place: Mapping[str, Any]) -> Iterator[
     outcome = correlation_outcome(traded, -1, traded.p)
     lines.append((worse, "all runs: rank correlation", str(traded), outcome))
     for name in its.CONDITIONS[1:]:
-        if gap := model_gap(held[held["part"] == its.EVERY], "dcsm", "clip", name):
+        known = held[(held["part"] == its.EVERY) & (held["condition"] == name)].dropna(subset="value")
+        one, other = (known[known["model"] == model].set_index("seed")["value"] for model in ("dcsm", "clip"))
+        if len(gaps := (one - other).dropna()):
+            gap = mean_over_seeds(list(gaps), -1.0)._replace(signed=True)
             claim = "Similarity maps of all patches and words (DCSM) meet the condition more often than CLIP does"
             lines.append((claim, f"DCSM − CLIP, {name}: points", str(gap), judge_difference(gap, 1)))
     yield Rows("claims", ("claim", "difference", "measured", "decided"), lines, says=CLAIMS)
@@ -249,16 +239,6 @@ def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...])
     chosen = rows[(rows["measure"] == measure) & (rows["by"] == by) & rows["part"].isin(parts)].dropna(subset="value")
     wide = chosen[chosen["condition"].isin(both)].pivot_table("value", labels, "condition", sort=False).reset_index()
     return wide.rename_axis(columns=None).reindex(columns=[*labels, *both])
-
-
-def model_gap(rows: "pd.DataFrame", model: str, base: str, condition: str) -> "Estimate | None":
-    """Return how far a model's share of scenes is above another's, over common seeds; None without any."""
-    from menagerie.studies.analysis.intervals import mean_over_seeds
-
-    rows = rows[rows["condition"] == condition].dropna(subset="value")
-    one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))
-    gaps = (one - other).dropna()
-    return mean_over_seeds(list(gaps), -1.0)._replace(signed=True) if len(gaps) else None
 
 
 def trade_off_chart(cells: "pd.DataFrame") -> Any:
@@ -280,10 +260,8 @@ def trade_off_chart(cells: "pd.DataFrame") -> Any:
 
 
 CURVE = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0]
-PARTS_BY = {"scores": "Their parts, by scores", "embeddings": "Between images, and between texts: by embeddings"}
-DOTS = """A dot is a training run. Upwards: accuracy (%) on swaps of unseen pairs; dashed: chance. To the right: a
-measure of the run's embeddings. The first was chosen beforehand, on other runs; it uses texts alone, and no
-accuracy."""
+DOTS = """A dot is a training run. Upwards: accuracy (%) on swaps of unseen pairs; dashed: chance. The first measure was
+chosen beforehand, on other runs; it uses texts alone, and no accuracy."""
 CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale,
 of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no interval; its p is from
 permutations. Intervals are for further trainings of these models, not for new models. p is over all runs; those of the
@@ -294,8 +272,8 @@ model's captions have words. If independent: the product of their shares."""
 TRADE_OFF = """As inequalities the conditions don't contradict one another: a constructed embedding meets all. But the
 embedding that is best for categorisation is the sum of its concepts, which doesn't bind."""
 CURVE_SAYS = """Margins between embeddings of images, in cosines. To the right: by how much an image is nearer to its
-swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap. A
-dot is a training run. The curve is the constructed embedding, by its weight of conjunctions."""
+swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap.
+Dots: training runs; curve: the constructed embedding, by its weight of conjunctions."""
 CLAIMS = """The first verdict is a proof by example and needs no records: the least margin of any condition. Paper and
 study differ in models, images and sizes."""
 EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps that are

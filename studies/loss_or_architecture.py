@@ -30,17 +30,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE, STEPS, Range
 from menagerie.models.registry import spec_of
-from menagerie.studies.compute import (
-    BY_COST,
-    FLOPS,
-    Compute,
-    Finished,
-    Key,
-    Setup,
-    every_cost,
-    hardest_grid,
-    runs_of,
-)
+from menagerie.studies.compute import BY_COST, FLOPS, Compute, Finished, Key, Setup, every_cost, hardest_grid, runs_of
 from menagerie.studies.frame.arm import Arm, Course, KnownResults
 from menagerie.studies.frame.claims import clear_effects, contrasts, effect_parts
 from menagerie.studies.frame.command import main
@@ -192,35 +182,27 @@ class LossOrArchitecture(Compute):
         for (split, negatives, _), its in ((key, its) for key, its in found.items() if key[-1] == EQUAL):
             said = clear_effects(its, self.effect_in_words)
             yield Sentence(f"Swaps of unseen pairs, {split} split, {negatives} negatives: {said}.")
-        yield self.accuracy_figure(swaps.where(compared=EQUAL))
+        equal = swaps.where(compared=EQUAL)
+        if len(self.negatives) > 1:
+            look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
+            yield Lines("negatives", equal.where(loss="contrastive"), says=FIGURE, **look)
+        else:
+            look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
+            yield Bars("accuracy", equal, says=FIGURE, **look)
         place = ("compared", "split", *LEVELS, "negatives", "alpha", "steps")
         costs = {
             tuple(arm.place[name] for name in place): (*cost_in_labels(arm).texts[:2], f"{result['parameters']:,}")
             for arm, result in compared.results
         }
-        look: dict[str, Any] = {"intervals": True, "says": COMBINATIONS}
+        look = {"intervals": True, "says": COMBINATIONS}
         look["beside"] = {name: {key: its[k] for key, its in costs.items()} for k, name in enumerate(COSTS)}
         unseen = compared.where(subset=self.unseen()["subset"], task=TASKS)
         yield Table("combinations", unseen, place, ("task",), **look)
-        equal = compared.where(compared=EQUAL, task="swap")
-        yield Table("tests", equal, place[1:-1], intervals=True, says="Swaps of every test, after equally many images.")
         yield from effect_parts("effects", found, by, self.effect_in_words, EFFECTS)
         image = contrasts(swaps.four_way_items("image"), self.levels, by, most) if most else {}
         says = "The same for the image score of four-way items."
         yield from effect_parts("image-score", image, by, self.effect_in_words, says)
-        for name, (first, second) in self.levels.items():
-            rows = (*by, *(other for other in self.levels if other != name), name)
-            says = f"{second} above {first}, in points, all else as named."
-            yield Table(f"{name}-alone", swaps, rows, ("task",), {name: first}, intervals=True, says=says)
         yield from self.cost_parts(records, courses, whole)
-
-    def accuracy_figure(self, equal: Records) -> Part:
-        """Return the figure of accuracy: of all combinations, or by the number of negatives if several are trained."""
-        if len(self.negatives) > 1:
-            look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
-            return Lines("negatives", equal.where(loss="contrastive"), says=FIGURE, **look)
-        look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
-        return Bars("accuracy", equal, says=FIGURE, **look)
 
     def cost_parts(self, records: Records, courses: Mapping[Key, Course], whole: Finished) -> Iterator[Part]:
         """Yield accuracy by operations, validation by budget, and training curves."""

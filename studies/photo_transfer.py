@@ -11,9 +11,7 @@ training? (factors) what in the synthetic world helps?
     python studies/photo_transfer.py --package stamps    # unpacked: dpkg-deb -x FILE.deb stamps
     python studies/photo_transfer.py --photos mine       # menagerie photos mine --cutouts ...
 
-Before training, SHA-256 of the files proves that no photograph of a test is in a training set. Ends with `report.html`,
-`results.csv`, a table for each question and per-record predictions in `--out`. Run again, also with further parts,
-models, numbers of photographs or of images, it skips what is finished.
+Before training, SHA-256 of the files proves that no photograph of a test is in a training set.
 """
 
 from collections.abc import Iterable, Iterator
@@ -108,7 +106,6 @@ class PhotoTransfer(TransferPlan):
         return arms
 
     def page(self, records: "Records") -> Iterator[Part]:
-        """Yield a chart and a table for each question."""
         from menagerie.models.registry import short_name
         from menagerie.studies.frame.estimate import estimate_or_dash
         from menagerie.studies.sources.transfer_answers import Answers, side_chart

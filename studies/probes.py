@@ -12,8 +12,6 @@ information does the layer have on exactly one bit, which animal has which textu
 Models that are named first are probed without training: runs (all their cells), cells, checkpoints, open_clip models
 (without weights: random), folders of Hugging Face's CLIP or SigLIP (or hf:NAME), classes of your own. Their options:
 `--preset models --help`.
-
-Ends with `report.html`, `bits.csv` and `cells.jsonl` in `--out`, and `results.csv` where models are trained.
 """
 
 import sys
@@ -84,7 +82,6 @@ class ProbeStudy(SplitStudy):
 
     @property
     def probe_measures(self) -> "Sequence[ProbeMeasure]":
-        """The measures that are taken of each run."""
         raise NotImplementedError
 
     @cached_property
@@ -112,7 +109,6 @@ class Probes(ProbeStudy):
         return [self.bits]
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
-        """Plan every model at every place."""
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 
     def page(self, records: Records) -> "Iterator[Part]":
@@ -199,7 +195,6 @@ class ProbeModels(ScoringStudy):
             call_in_child(check_layers, self.tested, self.layers)
 
     def prepare(self, out: Path) -> "ProbeModels":
-        """Render the missing atlas entries of the probe set."""
         super().prepare(out)
         self.bits.make(self.cores)
         return self
@@ -243,7 +238,6 @@ class ProbeModels(ScoringStudy):
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The names of models in tables."""
         from menagerie.studies.scoring.models import less_seed, short_labels
 
         return short_labels(list({model.label: model for model, _ in map(less_seed, self.tested)}.values()))

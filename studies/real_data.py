@@ -7,8 +7,7 @@ Training is on photographs alone, after rendered scenes, or mixed with them; one
     python studies/real_data.py --preset oc-clip --data-root DATA --device cuda
 
 A cell is a model on sources with a parser, a share of rendered scenes, starting weights and a seed. Photographs of
-tests are left out of training and counted. Ends with `report.html`, `results.csv`, `cells.jsonl` and, in `benchmarks/`,
-the scores of every record. Run again, it skips what is finished and continues an interrupted run from its last state.
+tests are left out of training and counted.
 """
 
 from collections.abc import Iterator
@@ -56,7 +55,6 @@ class RealTraining(PhotographStudy):
 
     @property
     def title(self) -> str:
-        """The heading, with the models."""
         return f"Training on photographs: {', '.join(map(title_of, self.models))}"
 
     @property
@@ -151,7 +149,6 @@ class RealTraining(PhotographStudy):
 
     @property
     def chance(self) -> float:
-        """Chance on held-out captions."""
         from menagerie.studies.sources.photographs import OTHERS
 
         fewest = min(there.numbers.held_out for there in self.prepared.photos.values())
@@ -171,7 +168,6 @@ class RealTraining(PhotographStudy):
         return benchmark_scores(rows, subjects, not self.rehearse, self.chance)
 
     def conclude(self, records: "Records") -> None:
-        """Print the main results."""
         self.pages.print_headlines(self.scores(records))
 
 

@@ -154,14 +154,12 @@ class Config(AmountSearch):
         return [self.search(question, model) for question, model in product(DIRECTIONS, self.models)]
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        """Plan both searches of every model."""
         for question, model in product(DIRECTIONS, self.models):
             judge = partial(self.trial_result, known, model, question)
             for _, tried in self.search(question, model).follow(known, self.storage, judge):
                 yield from tried.arms
 
     def points(self, records: Records) -> list[Tried]:
-        """Return all trials with their results, by question and model."""
         return [
             self.tried(records, question, model, trial)
             for question, model in product(DIRECTIONS, self.models)
@@ -169,7 +167,6 @@ class Config(AmountSearch):
         ]
 
     def tried(self, records: Records, question: str, model: str, trial: "FrozenTrial") -> Tried:
-        """Return a trial with its results."""
         setting = self.setting_of(trial.params)
         accuracy = trial.user_attrs["validation"] if trial.values else None
         missed = accuracy is not None and question == "target" and accuracy < self.target
@@ -255,13 +252,11 @@ class Config(AmountSearch):
         yield trial_table(self.trial_rows(records, points))
 
     def target_row(self, records: Records, points: Sequence[Tried], model: str) -> list[str]:
-        """Return what a model needs to reach the target, as texts."""
         bound, best, missed = self.to_target(points, model)
         shown = [best.number, best.accuracy, self.on_test(records, best)] if best else [None] * 3
         return [model, str(bound or DASH), *map(trial_text, [*shown, missed])]
 
     def trial_rows(self, records: Records, points: Sequence[Tried]) -> list[dict[str, Any]]:
-        """Return all trials as rows of a CSV file."""
         return [
             {"question": p.question, "model": p.model, "trial": p.number, "state": p.state}
             | {**p.setting._asdict(), "images": p.images, "steps": p.runs.chosen[0].cell.recipe.steps}

@@ -13,7 +13,7 @@ at one place of the binding grid. DINO with SPARO is left out, because nothing h
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
@@ -30,7 +30,7 @@ from menagerie.studies.frame.claims import Verdict, claim_parts, make_verdict
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part, Table
+from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragraph, Part
 from menagerie.studies.frame.records import Records, read_cell_result
 from menagerie.studies.frame.rows import (
     BOTH,
@@ -105,19 +105,13 @@ class SlotStudy(SplitStudy):
         return dict(values) if "sweeps" in self.parts else {}
 
     @property
-    def swept_rows(self) -> dict[str, str]:
-        """The name of each value of each sweep in tables, by its row, which is also its line."""
-        values = [(name, value) for name, values in self.sweeps.items() for value in values]
-        return {f"{name}={value}": f"{self.swept[name]}: {value}" for name, value in values}
-
-    @property
     def lines(self) -> dict[str, str]:
-        """The options that each row of SPARO changes, by the row's name."""
-        return {self.unchanged: "", **self.ladder} | {row: row for row in self.swept_rows}
+        """The options that each row of SPARO changes, by the row's name; a row of a sweep has its line as name."""
+        swept = [f"{name}={value}" for name, values in self.sweeps.items() for value in values]
+        return {self.unchanged: "", **self.ladder} | {row: row for row in swept}
 
     @property
     def others(self) -> dict[str, str]:
-        """The row of each model beside SPARO."""
         return {model: title_of(model) for model in self.models if model != MODEL}
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
@@ -147,7 +141,6 @@ class SlotStudy(SplitStudy):
 
     @property
     def measured(self) -> "tuple[Selection, Masks]":
-        """The measures of tables 4 and 5."""
         from menagerie.studies.measures.slots import Masks, Selection
 
         slots, tests = self.spec.make_config(self.first.options).slots, self.first.tests
@@ -188,7 +181,6 @@ class SlotStudy(SplitStudy):
                 swept = shown.where(lambda arm, field=field: field in arm.labels)
                 says = f"Accuracy by {name} (`--sparo.{field}`). Dashed lines: the other models."
                 yield Lines(f"sweep-{field}", swept, x=field, panels=BOTH, log=True, beside=beside, says=says)
-            yield self.sweep_table(shown)
         if self.ladder:
             yield Heading("From attentional pooling to SPARO (table 6)")
             yield Facts(explain_rows(self.spec, self.ladder))
@@ -210,13 +202,6 @@ class SlotStudy(SplitStudy):
     def shown(self, records: Records) -> Records:
         return records.where(test=table_columns(self.first.data))
 
-    def sweep_table(self, shown: Records) -> Table:
-        """Return a table with SPARO as it is, each value of a sweep, and the other models."""
-        rows = shown.where(row=(self.unchanged, *self.swept_rows, *self.others.values()))
-        counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in rows.results}
-        look: dict[str, Any] = {"beside": {"parameters": counts}, "words": {"row": self.swept_rows}}
-        return Table("sweeps", rows, ("row",), BOTH, says="Accuracy in percent.", **look)
-
     def selections(self, records: Records) -> "pd.DataFrame":
         """Return the items of table 4; empty if none are measured."""
         from menagerie.studies.measures.slots import selection_points
@@ -233,7 +218,6 @@ class SlotStudy(SplitStudy):
         return {place: items for masks in of_models for place, items in masks.items()}
 
     def verdicts(self, records: Records) -> Iterator[Verdict]:
-        """Yield the verdicts on the claims of all parts of the study."""
         from menagerie.studies.measures.slots import mask_verdicts, selection_verdicts
 
         if "selection" in self.parts:

@@ -9,8 +9,6 @@ model, place and seed.
     python studies/spatial_grid.py --preset corners    # few or most pairs, in one order or both
     python studies/spatial_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/spatial_grid.py --oc-clip.local-weight 0    # without the local relation loss
-
-Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ seed, where a place is one value of each field that --axes varies.
     python studies/split_study.py --recipe mine.toml --models clip oc-clip mine.py:Late
     python studies/split_study.py --recipe mine.toml --axes test_pairs=0.1,0.3 views=2,8
     python studies/split_study.py --split split.h5   # an existing split file
-
-Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -72,7 +70,6 @@ def parse_axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]
 
 
 def convert_value(default: Any, text: str) -> Any:
-    """Convert `text` to a value of the type of `default`."""
     if isinstance(default, tuple):
         return tuple(filter(None, text.split("+")))
     if isinstance(default, bool):

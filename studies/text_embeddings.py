@@ -9,8 +9,8 @@ change, or OC-CLIP, which is the upper row. All have the same steps and images, 
     python studies/text_embeddings.py --rows "wider text tower" "model=sparo" OC-CLIP
 
 Rows by name are in studies/analysis/ablations.toml; a row of your own is a line of configuration. Measured are swaps on
-unseen pairs, and the bits of image embedding, text embedding and score (studies/measures/bits.py). Ends with
-`report.html`, `results.csv`, `remedies.csv` and `bits.csv` in `--out`. Run again, it skips what is finished."""
+unseen pairs, and the bits of image embedding, text embedding and score (studies/measures/bits.py).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 # Between the tuned recipes of CLIP and of OC-CLIP on twelve animals (studies/recipes/twelve.json).
 RECIPE = Recipe(steps=1000, learning_rate=8e-4, weight_decay=0.3, singles_share=0.5)
 UNDECIDED = "undecided"
-READ = ("tokens", "embedding")
-"""Layers that are probed: all patches, and the embeddings."""
+READ = ("tokens", "embedding")  # layers that are probed: all patches, and the embeddings
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,6 @@ class TextEmbeddings(AblationStudy):
 
     @cached_property
     def probed(self) -> "Mapping[str, Bits]":
-        """The measures, after rendering their probe sets."""
         for bits in self.bits.values():
             bits.make(self.cores)
         return self.bits

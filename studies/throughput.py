@@ -4,13 +4,10 @@
     python studies/throughput.py rendering --layout apart --objects 6
     python studies/throughput.py steps --models clip oc-clip sparo
     python studies/throughput.py peers
-    python studies/throughput.py growth --scenes 1000 10000
 
 `rendering`: the same random scenes, in memory, by our compositor, our direct renderer, pyrender (OpenGL) and pybullet's
-TinyRenderer. `steps`: a training step of each model by its stages, forward and backward: images, texts, their
-comparison, the update of weights; beside them parameters and multiply-adds. `peers`: a training step and scoring of
-ours and of open_clip, with the same weights. `growth`: making, opening, training on and auditing splits of more and
-more scenes, as exponents: with exponent e, twice the scenes take 2^e times as long.
+TinyRenderer. `steps`: a training step of each model by its stages, forward and backward, with parameters and
+multiply-adds. `peers`: a training step and scoring of ours and of open_clip, with the same weights.
 
 What is compared takes turns, so that other load slows all alike. Times are processor time of all threads; on a GPU,
 elapsed time until the device has finished.
@@ -20,13 +17,12 @@ import copy
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from menagerie.envs.core.command_help import choose_command, read_options, running_command
@@ -34,9 +30,10 @@ from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.envs.layouts import MOST
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world, random_in_layout, random_scenes
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.registry import check_scorer, spec_of
@@ -47,18 +44,14 @@ from menagerie.studies.runs.torchrun import check_joined
 if TYPE_CHECKING:
     import torch
 
-    from menagerie.envs.scene import Scene
-    from menagerie.envs.world import World
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.scorer import Scorer
-    from menagerie.models.texts import Tensors
     from menagerie.models.training.feed import Batch
 
 WARM_UP = 3  # rounds that aren't counted: they compile and load
 SCORED = 256  # images, and as many captions, that peers score
 STAGES = ("images", "texts", "comparison", "update")
 FAST = 200  # repeats of a call that is too short to time
-Draw = Callable[[list["Scene"]], object]
 
 
 @dataclass(frozen=True)
@@ -79,19 +72,7 @@ class Rendering:
     """Number of rounds; the figures are medians over them."""
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Time making, opening, training on and auditing splits by their number of scenes."""
-
-    scenes: Annotated[tuple[int, ...], Range(10, 10**9), Several(1)] = (1_000, 3_000, 10_000)
-    """Training scenes of splits of multi-object scenes."""
-    world: str = "eight-textures"
-    """World of the splits."""
-    resolution: Annotated[int, SIDE] = 32
-    """Pixels along an image's side."""
-
-
-def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
+def renderers(config: Rendering, world: World) -> dict[str, Callable[[list[Scene]], object]]:
     """Return the renderers that can run here, by name; print why the others can't. Ours draws the scenes `FAST` times,
     into reused memory, as in a training loop."""
     from menagerie.envs.checks.direct import render_directly
@@ -100,12 +81,12 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
 
     ours, buffers = Renderer(world, config.resolution), {}
 
-    def compose(scenes: list["Scene"]) -> None:
+    def compose(scenes: list[Scene]) -> None:
         for _ in range(FAST):
             buffers[len(scenes)] = ours.render(scenes, buffers.get(len(scenes)))
 
     direct = partial(render_directly, resolution=config.resolution, world=world)
-    draws: dict[str, Draw] = {"menagerie": compose, "menagerie, direct": lambda scenes: [*map(direct, scenes)]}
+    draws: dict[str, Any] = {"menagerie": compose, "menagerie, direct": lambda scenes: [*map(direct, scenes)]}
     for name, method in (("pyrender", "picture"), ("tiny", "render")):
         try:
             draw = getattr(EXTERNAL_RENDERERS[name](config.resolution), method)
@@ -115,8 +96,7 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     return draws
 
 
-def scenes_to_draw(config: Rendering, world: "World") -> list["Scene"]:
-    """Return the scenes that all renderers draw."""
+def scenes_to_draw(config: Rendering, world: World) -> list[Scene]:
     if not config.layout:
         if config.objects != 2:
             raise UserError(f"--objects {config.objects} needs a --layout: apart, rows or overlap")
@@ -138,48 +118,6 @@ def measure_rendering(config: Rendering) -> None:
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
     rows = {name: (1000 * median(its), ratio(its, spans["menagerie"])) for name, its in spans.items()}
     print_rows(("CPU-ms", "over ours"), rows)
-
-
-def split_times(config: Growth, folder: Path, scenes: int) -> Iterator[tuple[str, float]]:
-    """Yield the processor seconds to plan, make, open, compose, train on and audit a split of multi-object scenes."""
-    from menagerie.generators.audit.run import audit
-    from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.models.training.loop import train_scorer
-
-    def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-        start = time.process_time()
-        found = call()
-        return time.process_time() - start, found
-
-    few = {"objects": (2, 3), "test_objects": (2, 3), "searches": (), "triplets": ()}
-    recipe = MultiObjectRecipe(world=config.world, train_scenes=scenes, test_scenes=100, views=4, test_views=1, **few)
-    store = SplitFolder(folder, load_world(config.world), config.resolution)
-    spent, planned = seconds(recipe.subsets)
-    yield "plan", spent
-    store.prepare([scene for its in planned.values() for scene in its], store.renderer())
-    spent, path = seconds(lambda: store.make(recipe))
-    yield "make", spent
-    spent, data = seconds(lambda: SplitDataset(path, "train", preload=True))
-    yield "open it and compose its images", spent
-    training = Recipe(steps=max(1, len(data) // 64), batch=64, warmup=1)
-    small = Peers(architecture="nano", world=config.world, resolution=config.resolution)
-    yield "train on it once", seconds(lambda: train_scorer(new_scorer("clip", small, data), data, training, 0))[0]
-    yield "audit", seconds(lambda: audit(path))[0]
-
-
-def measure_growth(config: Growth) -> None:
-    """Print the seconds of each part by the number of scenes, and its exponent from the last two numbers."""
-    settle_torch(threads=1)
-    rows: dict[str, list[float]] = {}
-    for scenes in config.scenes:
-        with TemporaryDirectory() as folder:
-            for name, value in split_times(config, Path(folder), scenes):
-                rows.setdefault(name, []).append(value)
-    print(f"processor seconds by number of scenes; {processor()}")
-    if several := len(config.scenes) > 1:
-        times = math.log(config.scenes[-1] / config.scenes[-2])
-        rows = {name: [*its, math.log(its[-1] / its[-2]) / times] for name, its in rows.items()}
-    print_rows((*config.scenes, *["exponent"] * several), rows)
 
 
 def print_rows(header: Sequence[object], rows: Mapping[str, Sequence[float]]) -> None:
@@ -260,7 +198,6 @@ def new_scorer(model: str, config: Peers, data: "SplitDataset", small: bool = Tr
 
 
 def gpu_clock() -> float:
-    """Return elapsed seconds, after waiting for the device."""
     import torch
 
     torch.cuda.synchronize()
@@ -277,13 +214,14 @@ def timed_step(
 ) -> list[float]:
     """Take an optimiser step like `menagerie.models.training.loop.train_step`; returns the seconds of each of `STAGES`.
     Embeddings are detached from the step's graph, so that the backward pass of each stage is timed by itself."""
-    from menagerie.models.texts import map_tensors
-    from menagerie.models.training.encoding import batch_pixels, matmul_precision
-    from menagerie.models.training.loop import set_rates, update
+    import torch
+
+    from menagerie.models.texts import leaves, map_tensors
+    from menagerie.models.training import encoding, loop
 
     marks = [clock()]
-    with matmul_precision(recipe.precision):
-        embeddings = [scorer.encode_images(batch_pixels(scorer, batch))]
+    with encoding.matmul_precision(recipe.precision):
+        embeddings = [scorer.encode_images(encoding.batch_pixels(scorer, batch))]
         marks.append(clock())
         embeddings.append(scorer.encode_texts(batch.texts))
         marks.append(clock())
@@ -291,25 +229,16 @@ def timed_step(
         scorer.loss(*ends, batch.targets).backward()
         marks.append(clock())
         for embedding, end in zip(embeddings, ends, strict=True):
-            continue_backward(embedding, end)
+            pairs = zip(leaves(embedding), leaves(end), strict=True)
+            known = [(part, its.grad) for part, its in pairs if isinstance(its, torch.Tensor) and its.grad is not None]
+            torch.autograd.backward(*map(list, zip(*known, strict=True)))
             marks.append(clock())
-    set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
-    update(scorer, optimizer)
+    loop.set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
+    loop.update(scorer, optimizer)
     optimizer.zero_grad(set_to_none=True)
     marks.append(clock())
     images, texts, compared, back, last, updated = (after - before for before, after in pairwise(marks))
     return [images + back, texts + last, compared, updated]
-
-
-def continue_backward(embedding: "Tensors", end: "Tensors") -> None:
-    """Run the backward pass through an embedding, from the gradient of its detached copy."""
-    import torch
-
-    from menagerie.models.texts import leaves
-
-    pairs = zip(leaves(embedding), leaves(end), strict=True)
-    known = [(part, its.grad) for part, its in pairs if isinstance(its, torch.Tensor) and its.grad is not None]
-    torch.autograd.backward(*map(list, zip(*known, strict=True)))
 
 
 def multiplications(scorer: "Scorer", images: "torch.Tensor", texts: Any) -> list[int]:
@@ -327,9 +256,8 @@ def multiplications(scorer: "Scorer", images: "torch.Tensor", texts: Any) -> lis
 def measure_steps(config: Steps) -> None:
     """Print for each model parameters, multiply-adds, median times of stages and steps, and a ratio to the first."""
     from menagerie.models.scorer import to_device
-    from menagerie.models.training.encoding import batch_pixels
+    from menagerie.models.training import encoding, loop
     from menagerie.models.training.feed import Feed
-    from menagerie.models.training.loop import build_optimizer
 
     for model in config.models:
         check_scorer(model)
@@ -342,10 +270,10 @@ def measure_steps(config: Steps) -> None:
     calls, rows = {}, {}
     for model in config.models:
         scorer = new_scorer(model, config, data, config.sizes == "small").to(config.device).train()
-        optimizer = build_optimizer(scorer, recipe)
+        optimizer = loop.build_optimizer(scorer, recipe)
         feed = Feed(data, scorer.reader, recipe, 0, spec_of(model).negatives)
         batch = to_device(feed[0], scorer.device)
-        multiplied = multiplications(scorer, batch_pixels(scorer, batch), batch.texts)
+        multiplied = multiplications(scorer, encoding.batch_pixels(scorer, batch), batch.texts)
         rows[model] = [sum(p.numel() for p in scorer.parameters()) / 1e6, *(n / 1e9 for n in multiplied)]
 
         def step(number: int, model: str = model, its: tuple = (scorer, optimizer), feed: Feed = feed) -> None:
@@ -391,33 +319,28 @@ def open_clip_step(
     return loss.detach()
 
 
-Pair = tuple[Callable[[int], object], Callable[[int], object]]
-"""The same work by ours and by open_clip; both are given the round's number."""
-
-
-def training_peer(config: Peers, data: "SplitDataset") -> Pair:
-    """Return a training step from a prepared batch: of images in uint8 for ours, of floats for open_clip."""
+def training_peer(config: Peers, data: "SplitDataset") -> tuple[Callable[[int], object], ...]:
+    """Return our training step and open_clip's, given a round's number: on images in uint8, and in floats."""
     import torch
 
-    from menagerie.models.training.encoding import batch_pixels
+    from menagerie.models.training import encoding, loop
     from menagerie.models.training.feed import Feed
-    from menagerie.models.training.loop import build_optimizer, train_step
 
     recipe = Recipe(steps=10_000, batch=config.batch)
     scorer = new_scorer("clip", config, data).train()
     peer, feed = open_clip_twin(scorer), Feed(data, scorer.reader, recipe, 0, spec_of("clip").negatives)
     batches = [feed[number] for number in range(config.rounds + WARM_UP)]
-    floats = [batch_pixels(scorer, batch) for batch in batches]
-    ours = build_optimizer(scorer, recipe)
+    floats = [encoding.batch_pixels(scorer, batch) for batch in batches]
+    ours = loop.build_optimizer(scorer, recipe)
     theirs = torch.optim.AdamW(peer.parameters(), recipe.learning_rate, recipe.betas, foreach=True)
     return (
-        lambda number: train_step(scorer, ours, batches[number], recipe, 0, number),
+        lambda number: loop.train_step(scorer, ours, batches[number], recipe, 0, number),
         lambda number: open_clip_step(peer, theirs, floats[number], batches[number].texts),
     )
 
 
-def scoring_peer(config: Peers, data: "SplitDataset") -> Pair:
-    """Scores of up to `SCORED` images with as many captions, all with all; both encode blocks of one size."""
+def scoring_peer(config: Peers, data: "SplitDataset") -> tuple[Callable[[int], object], ...]:
+    """Return ours and open_clip's scores of up to `SCORED` images with as many captions, in blocks of one size."""
     import torch
 
     from menagerie.generators.benchmarks.matrix import Pool
@@ -458,12 +381,10 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "rendering": (Rendering, measure_rendering),
     "steps": (Steps, measure_steps),
     "peers": (Peers, measure_peers),
-    "growth": (Growth, measure_growth),
 }
 
 
 def main() -> int:
-    """Run the measurement that the first argument names."""
     check_joined()
     command = running_command()
     name = choose_command(command, docstring(sys.modules[__name__]), tuple(MEASUREMENTS))

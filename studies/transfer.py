@@ -5,8 +5,7 @@
     python studies/transfer.py ViT-B-32 --benchmarks sugarcrepe --data-root DATA --images coco/val2017=PHOTOGRAPHS
 
 Models are named as for evaluate.py. docs/transfer.md lists the files of benchmarks. Texts and image files of a
-benchmark that a model's training had are counted. Ends with `report.html`, `results.csv`, `results.tex` and the scores
-of every record in `--out`. Run again, also with further models and benchmarks, it skips what is finished.
+benchmark that a model's training had are counted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,7 +67,6 @@ class Transfer(ScoringStudy):
 
     @property
     def how(self) -> dict[str, Any]:
-        """Options of pieces, with the model that chooses candidates."""
         return super().how | {"first": self.first_pass}
 
     @cached_property
@@ -84,7 +82,6 @@ class Transfer(ScoringStudy):
 
     @property
     def place(self) -> "Place":
-        """Where benchmarks' files are, and how they are read."""
         from menagerie.studies.scoring.check import folders_given
 
         folders = folders_given(self.images, map(load_benchmark, (*names(), *self.benchmarks)))
@@ -120,9 +117,8 @@ class Transfer(ScoringStudy):
         return int(not all(complete))
 
     def check(self) -> None:
-        """Raise for benchmarks that can't be read, and for unknown models."""
         super().check()
-        tuple(self.subjects)
+        tuple(self.subjects)  # raises for benchmarks that can't be read
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
         from menagerie.studies.scoring.benchmarks import benchmark_piece

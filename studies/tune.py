@@ -160,7 +160,6 @@ class Tune(CaptionOptions, SearchStudy):
         return list(map(self.search, self.models))
 
     def run(self, model: str, params: Params, seed: int) -> Arm:
-        """Return the training run of a model with given parameters."""
         recipe = {item.name: params[item.name] for item in fields(Recipe) if item.name in params}
         places = {name: params[name] for name in PLACES if name in params}
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
@@ -183,7 +182,6 @@ class Tune(CaptionOptions, SearchStudy):
         return TrialResult([arm], None if value is None else (value,))
 
     def arm_of(self, model: str, trial: "FrozenTrial", seed: int) -> Arm:
-        """Return the run of a trial with one seed."""
         return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
@@ -216,18 +214,16 @@ class Tune(CaptionOptions, SearchStudy):
                     "raise it for all models, or choose other --architectures"
                 )
 
-    def all_searched(self, records: Records) -> list[Searched]:
-        return [self.searched_of(model, records) for model in self.models]
-
-    def searched_of(self, model: str, records: Records) -> Searched:
+    def all_searched(self, records: Records) -> Iterator[Searched]:
         from menagerie.studies.frame.search import running_elsewhere
 
-        search = self.search(model)
-        trials = search.found(records, self.storage)
-        finals = self.finals_of(search, model, trials)
-        means = {number: self.mean(arms, records) for number, arms in finals.items()}
-        over = search.over(trials) and all(records.over(arm) for arms in finals.values() for arm in arms)
-        return Searched(model, trials, finals, means, len(running_elsewhere(trials, records.owner)), over)
+        for model in self.models:
+            search = self.search(model)
+            trials = search.found(records, self.storage)
+            finals = self.finals_of(search, model, trials)
+            means = {number: self.mean(arms, records) for number, arms in finals.items()}
+            over = search.over(trials) and all(records.over(arm) for arms in finals.values() for arm in arms)
+            yield Searched(model, trials, finals, means, len(running_elsewhere(trials, records.owner)), over)
 
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
         """Return the mean over all seeds; None until all have ended, and if one diverged."""
@@ -238,7 +234,7 @@ class Tune(CaptionOptions, SearchStudy):
         """Yield each model's recipe, its progress over trials, and all trials."""
         from menagerie.studies.frame.search_figures import search_figures
 
-        searched, judge = self.all_searched(records), self.judge or "accuracy on validation"
+        searched, judge = list(self.all_searched(records)), self.judge or "accuracy on validation"
         yield from (Sentence(f"{its.model}: {self.finding(its, records)}.") for its in searched)
         yield Paragraph(WHAT_WAS_DONE.format(self, judge))
         names = {name for its in searched for trial in its.trials for name in trial.params if not name.startswith(OWN)}
@@ -278,29 +274,26 @@ class Tune(CaptionOptions, SearchStudy):
 
     def export(self, records: Records) -> None:
         """Write all trials, and the best recipes for `--tuned`. Raises in the end if a model has no recipe."""
-        searched = self.all_searched(records)
+        searched = list(self.all_searched(records))
         write_trials(records, self.trial_rows(searched))
-        if best := {its.model: self.best_entry(its) for its in searched if its.over and its.chosen}:
+        if best := {its.model: self.best_entry(its.model, *its.chosen) for its in searched if its.over and its.chosen}:
             write_record(records.out / "best.json", best, indent=1)
         lacking = [its.model for its in searched if not its.chosen]
         if lacking and all(its.over for its in searched):
             page = records.out / "report.html"
             raise UserError(f"every trial of {', '.join(lacking)} failed; {page} has the reasons")
 
-    def best_entry(self, searched: Searched) -> Row:
+    def best_entry(self, model: str, trial: "FrozenTrial", mean: float) -> Row:
         """Return the recipe chosen for a model, with the conditions of the search, as `--tuned` reads it."""
-        assert searched.chosen
-        trial, mean = searched.chosen
         own, recipe = own_options(trial.params), asdict(self.recipe)
         return {
             "validation": mean,
             "architecture": trial.params.get("architecture", self.architecture),
             "recipe": recipe | {name: value for name, value in trial.params.items() if name in recipe},
-            "tuned_for": tuning_conditions(self, searched.model),
+            "tuned_for": tuning_conditions(self, model),
         } | ({"options": own} if own else {})
 
     def conclude(self, records: Records) -> None:
-        """Print which trials were chosen."""
         for its in self.all_searched(records):
             print(f"{its.model}: {self.finding(its, records)}")
 

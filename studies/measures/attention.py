@@ -101,7 +101,6 @@ class AttentionJob(AnyJob):
         return read_measured(self.cell, self.measure) is not None
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
-        """Measure the run, and write the rows."""
         import torch
 
         from menagerie.models.checkpoint import load_checkpoint

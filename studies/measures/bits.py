@@ -47,13 +47,12 @@ if TYPE_CHECKING:
 SCORE = "score"
 Setting = TypeVar("Setting", str, int)
 RELATION = TEMPLATES["relation"]
-STAGES = {
+STAGES = {  # the stages at which binding may be lost, by part, layer, and what is read of the layer
     (IMAGE, "tokens", ALL_TOKENS): "all patches",
     (IMAGE, EMBEDDING, MEAN): "image embedding",
     (TEXT, EMBEDDING, MEAN): "text embedding",
     (BOTH, SCORE, SCORE): "score",
 }
-"""The names of the stages at which binding may be lost, by part, layer, and what is read of the layer."""
 OF = ("part", "layer", "read")
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
 layer, on pairs of animals that the probe wasn't trained on; 0 is chance. Bands are 95 % intervals over seeds. A probe
@@ -199,7 +198,6 @@ def layer_frame(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def stage_frame(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean bits of each stage by training step."""
     stages = [STAGES.get(key) for key in zip(*(rows[name] for name in OF), strict=True)]
     return frame_of(rows.assign(stage=stages).dropna(subset="stage"), ("stage", "model", "step"))
 
@@ -310,7 +308,6 @@ def check_model_knows(model: Model, recipe: ProbeRecipe) -> None:
 
 @cache
 def probe_words(recipe: ProbeRecipe) -> tuple[str, ...]:
-    """List the words of a probe set's captions."""
     scenes = recipe.plan(load_world(recipe.world))[recipe.tests[0]]
     texts = (recipe.texts(test, scene)[0].text for test in recipe.tests for scene in scenes)
     return tuple(dict.fromkeys(word for text in texts for word in text.split()))

@@ -86,7 +86,6 @@ PARTS = (
 
 
 def named_texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
-    """Return the texts of each scene, by their names."""
     animals = sorted({obj.animal for scene in scenes for obj in scene.objects})
     return [named_texts(scene, animals, template, seed) for scene in scenes]
 

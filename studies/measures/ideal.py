@@ -67,10 +67,8 @@ def pair_margins(embedding: IdealEmbedding) -> tuple[float, float]:
 def least_margins(embedding: IdealEmbedding) -> dict[str, float]:
     """Return the least margin of each condition over scenes of one or two objects; above 0 it always holds. Margins are
     the same for any objects x, y, z and attributes a, b: a permutation of directions changes no product."""
-    least: dict[str, float] = {}
-    for condition, margin in condition_margins(embedding, 0, 1, 2, 0, 1):
-        least[condition] = min(least.get(condition, np.inf), float(margin))
-    return least
+    margins = list(condition_margins(embedding, 0, 1, 2, 0, 1))
+    return {name: min(float(its) for one, its in margins if one == name) for name, _ in margins}
 
 
 def condition_margins(embedding: IdealEmbedding, x: int, y: int, z: int, a: int, b: int) -> Iterator[tuple[str, float]]:

@@ -36,12 +36,11 @@ class Predictor(NamedTuple):
 
 
 NAMED = Predictor("binding share of the text's embedding", TEXT, "share", 1)
-NEXT = (
+NEXT = (  # those that came second to fourth after `NAMED` on the cells on which it was chosen
     Predictor("gap between images and texts", BOTH, "gap", -1),
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
 )
-"""The measures that came second to fourth after `NAMED` on the cells on which it was chosen."""
 
 
 class TestedPredictor(NamedTuple):
@@ -102,11 +101,8 @@ def correlation(
     seed: int = 0,
 ) -> Estimate:
     """Return Spearman's rank correlation of x and y, with a bootstrap that draws whole clusters. Without a spread, as a
-    perfect one, it has p but no interval; with too few clusters, or if it is undefined, it has neither.
-
-    With groups, ranks are taken within each group, centred there and pooled, so that differences between groups don't
-    count.
-    """
+    perfect one, it has p but no interval; with too few clusters, or if it is undefined, it has neither. With groups,
+    ranks are taken within each group, centred there and pooled, so that differences between groups don't count."""
     own = as_indices(groups) if len(groups) else np.zeros(len(x), int)
     number = as_indices(clusters)
     kinds = int(number.max()) + 1 if len(x) else 0

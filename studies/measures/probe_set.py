@@ -154,10 +154,8 @@ def axes_of(
     backgrounds: Shaped[np.ndarray, " n"],
 ) -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
     """Return the axes of a list of scenes, and `numbers`, with which `embeddings[numbers]` is z[view, p, q, ...] for
-    embeddings in the list's order. Animals, textures, views and backgrounds are names or numbers.
-
-    Raises `UserError` unless each view holds each ordered pair of animals with each one of textures once.
-    """
+    embeddings in the list's order. Animals, textures, views and backgrounds are names or numbers. Raises `UserError`
+    unless each view holds each ordered pair of animals with each one of textures once."""
     named = (views, backgrounds, animals, textures)
     view, background, animal, texture = (np.unique(names, return_inverse=True)[1].reshape(-1) for names in named)
     pairs, p = np.unique(animal.reshape(-1, 2), axis=0, return_inverse=True)
@@ -192,7 +190,6 @@ class ProbeMeasure(Measure):
 
     @property
     def images(self) -> SplitFolder:
-        """The folder of the probe set's file."""
         return SplitFolder(self.store, load_world(self.recipe.world), self.resolution)
 
     def make(self, workers: int) -> None:
@@ -222,25 +219,24 @@ def has_vectors(scorer: Scorer) -> bool:
 
 def image_layers(scorer: Scorer, data: "SplitDataset", wanted: Sequence[Place] = (VECTOR,)) -> Layers:
     """Return what is `wanted` of the layers of a probe set's images; by default their single vectors."""
-    names = list(dict.fromkeys(layer for layer, _ in wanted))
-    return read_layers(lambda some: image_features(scorer, data.images(some), names), len(data), wanted)
+    return read_layers(lambda some, names: image_features(scorer, data.images(some), names), len(data), wanted)
 
 
 def text_layers(scorer: Scorer, texts: Sequence[Caption], wanted: Sequence[Place] = (VECTOR,)) -> Layers:
     """Return what is `wanted` of the layers of texts; by default their single vectors."""
-    names = list(dict.fromkeys(layer for layer, _ in wanted))
 
-    def encode(some: range) -> Features:
+    def encode(some: range, names: list[str]) -> Features:
         return text_features(scorer, Texts(*zip(*texts[some.start : some.stop], strict=True)), names)
 
     return read_layers(encode, len(texts), wanted)
 
 
-def read_layers(encode: Callable[[range], Features], count: int, wanted: Sequence[Place]) -> Layers:
+def read_layers(encode: Callable[[range, list[str]], Features], count: int, wanted: Sequence[Place]) -> Layers:
     """Return what is `wanted` of the layers of `count` images or texts, which `encode` encodes block by block."""
+    names = list(dict.fromkeys(layer for layer, _ in wanted))
     parts: dict[Place, list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
-        found = encode(range(start, min(start + BLOCK, count)))
+        found = encode(range(start, min(start + BLOCK, count)), names)
         for (layer, read), blocks in parts.items():
             states = found.mean(layer) if read == MEAN else found[layer].flatten(1)
             blocks.append(states.float().cpu().numpy())
@@ -248,7 +244,6 @@ def read_layers(encode: Callable[[range], Features], count: int, wanted: Sequenc
 
 
 def captions_of(data: "SplitDataset") -> list[Caption]:
-    """Return the caption of each record of a probe set."""
     return data.captions(range(len(data)), [0] * len(data))
 
 

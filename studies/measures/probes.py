@@ -23,9 +23,8 @@ def bits(margins: Float[np.ndarray, "..."]) -> Measured:
 
     A margin is positive if the answer to a binary question is right. The bits are a lower bound of the mutual
     information between answer and margin: the question's entropy minus the loss of a reader (2606.03976). Ours
-    conditions on which objects and textures a scene has, so that exactly 1 bit is left. Only b is fitted to the
-    margins, which adds less than 0.001 bit for a thousand of them.
-    """
+    conditions on which objects and textures a scene has, so that exactly 1 bit is left. Fitting b adds less than 0.001
+    bit for a thousand margins."""
     flat = np.asarray(margins, np.float64).reshape(-1)
     if not len(flat) or not np.isfinite(flat).all():
         raise UserError("there must be margins of scenes, all of them finite")
@@ -52,10 +51,8 @@ class BindingProbes(NamedTuple):
 
 @one_core
 def probe_binding(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> BindingProbes:
-    """Read which animal has which texture by multinomial logistic probes, trained on other pairs of animals.
-
-    Probes are as in Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976.
-    """
+    """Read which animal has which texture by multinomial logistic probes, trained on other pairs of animals, as in
+    Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976."""
     axes.check(embeddings)
     x = standardise(embeddings)
     animal, texture = left_margins(x, axes)

@@ -40,7 +40,6 @@ class SlotAttention(NamedTuple):
 
 @torch.no_grad()
 def attention_of(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> SlotAttention:
-    """Compute the attention of the slots to some images and their captions."""
     scorer.eval()
     images = data.images(indices)
     pixels = scorer.pixel_scale(images.to(scorer.device))

@@ -195,7 +195,6 @@ def selection_deltas(points: pd.DataFrame, base: Kept) -> dict[Any, Any]:
 
 
 def selection_table(points: pd.DataFrame) -> Rows:
-    """Return a table with a row for each selection of slots."""
     tasks, deltas = sorted_tasks(points), selection_deltas(points, ("", ALL))
     means = 100 * points.pivot_table("value", ["ranked", "kept"], "task", sort=False)[tasks]
     rows = [
@@ -294,7 +293,6 @@ def masked_values(
 
 
 def mask_columns(shape: str, task: str) -> list[str]:
-    """Return the names of a mask's columns: values before and after it."""
     return [SEPARATOR.join((shape, task, when)) for when in ("before", "after")]
 
 

@@ -95,7 +95,6 @@ class PhotographStudy(ModelOptions, Study):
         return {name: tuple(map(Path.resolve, paths)) for name, paths in given.items()}
 
     def with_recipe(self, recipe: SplitRecipe) -> "PhotographStudy":
-        """Return the study with rendered scenes of the user's recipe."""
         return replace(self, base=recipe, world=recipe.world)
 
     def training_places(self) -> Iterator[tuple[str, TrainedOn]]:

@@ -72,12 +72,10 @@ class OpenedPhotographs(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The names of all photographs, source by source."""
         return [name for source in self.sources for name in source.names_of_images]
 
     @property
     def relational(self) -> bool:
-        """Whether any caption states a relation."""
         captions = (source.captions([k], [0])[0] for source in self.sources for k in range(len(source)))
         return any(caption.graph.edges for caption in captions)
 
@@ -126,7 +124,6 @@ class HeldOut(Benchmark):
         self.items = [item for number in range(len(first)) if (item := self._item(number))]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """Return the photographs with these numbers, as their sources read them."""
         return self.whole.images([self.places[number] for number in numbers])
 
     def _item(self, number: int) -> Item | None:

@@ -23,7 +23,6 @@ Pair = tuple[pd.DataFrame, pd.DataFrame]
 
 
 def measured_records(points: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the records that a measure is taken over."""
     replaced = points[points.task.isin(("replace animal", "replace texture"))]
     swaps = points[points.task == "swap"]
     if measure != KNOWN:
@@ -92,9 +91,7 @@ class Answers(NamedTuple):
     def rows(self, question: str) -> list[SidesCompared]:
         """Return the comparisons of a question that have records on a side."""
         rows = [
-            SidesCompared(
-                model, *its[:2], measure, *compare_groups(*(measured_records(side, measure) for side in pair))
-            )
+            SidesCompared(model, *its[:2], measure, *compare_groups(*(measured_records(s, measure) for s in pair)))
             for model in self.study.models
             for its, pair in self.pairs(question, model)
             for measure in (MEASURES if question == ZERO_SHOT else MEASURES[:2])

@@ -191,7 +191,6 @@ def check_no_shared_files(training: Path, test: Path) -> None:
 
 
 def cutouts_in(path: Path) -> dict[bytes, Path]:
-    """Return the photographs that a world file names, by SHA-256."""
     entries = read_table(path).animal.values()
     files = [path.parent / name for entry in entries for name in entry.get("cutouts", ())]
     return {sha256(file): file for file in files}
@@ -210,7 +209,6 @@ class TestedSplit:
 
     @property
     def subsets(self) -> dict[str, str]:
-        """Map the names of the tests in the study to subsets of the split."""
         return {f"{self.label}/{subset}": subset for subset in self.split.recipe.judged}
 
     @property
@@ -218,7 +216,6 @@ class TestedSplit:
         return {"label": self.label, **settings_of(self.split), **({"bare": True} if self.bare else {})}
 
     def open(self) -> "dict[str, SplitTests]":
-        """Open the benchmarks, by the names of the tests."""
         from menagerie.generators.benchmarks.split_tests import SplitTests
         from menagerie.generators.storage.dataset import SplitDataset
         from menagerie.generators.storage.split_file import read_split
@@ -267,7 +264,6 @@ class TransferData:
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """The split that a run is trained on, and all splits that it is tested on."""
         return tuple(dict.fromkeys((self.train, *(test.split for test in self.tested))))
 
     def counts(self) -> dict[str, int]:

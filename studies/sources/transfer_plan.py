@@ -84,21 +84,18 @@ class TransferRun(NamedTuple):
 
     @property
     def world_name(self) -> str:
-        """The name of the world that the run is trained on."""
         if self.world == SYNTHETIC:
             return f"{SYNTHETIC}-{self.factor}" if self.factor in VARIED else SYNTHETIC
         return f"{self.world}-{self.count}-{self.seed}"
 
     @property
     def data_name(self) -> str:
-        """The name of the training data in tables."""
         if self.world == SYNTHETIC:
             return SYNTHETIC
         return f"{self.count} photographs each" if self.world == OWN else f"{self.count} other animals"
 
     @property
     def worlds_tested(self) -> tuple[str, ...]:
-        """The worlds of photographs that the run is tested on."""
         if self.kind == SPATIAL:
             return (PHOTOGRAPHS, NATURAL)
         return (*[PHOTOGRAPHS] * (self.world != OWN), f"{HELD_OUT}-{self.seed}")
@@ -184,12 +181,10 @@ class TransferPlan(SplitStudy):
 
     @property
     def rehearsed(self) -> bool:
-        """Whether rendered animals replace photographs."""
         return self.rehearsal and not self.photos and not self.package
 
     @property
     def changeable(self) -> list[str]:
-        """The factors that can be changed."""
         more = set(WORLDS[self.world].animals) > self.prepared.photographs.tested.keys()
         possible = {"backgrounds": bool(self.backgrounds), "vocabulary": more}
         return [name for name in self.factors if possible.get(name, True)]
@@ -202,7 +197,6 @@ class TransferPlan(SplitStudy):
 
     @property
     def other_counts(self) -> list[int]:
-        """The numbers of other animals."""
         most = len(self.prepared.photographs.others)
         return sorted({min(count, most) for count in self.other_animals}) if most >= FEWEST else []
 
@@ -298,7 +292,6 @@ class TransferPlan(SplitStudy):
         return spatial.split_of(run.seed, attributes=NAMED, **place)
 
     def train_recipe(self, run: TransferRun) -> SplitRecipe:
-        """Return the recipe of the split that a run is trained on."""
         recipe = self.recipe_in(run, run.world_name)
         if run.factor == "views":
             return replace(recipe, views=max(recipe.views // FEWER, 1))

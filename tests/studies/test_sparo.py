@@ -11,7 +11,6 @@ import torch
 
 from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
-from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.slot_pictures import SlotAttention, choose_slots, words_and_shares
 from menagerie.studies.measures.slots import (
@@ -204,8 +203,8 @@ def test_a_run_writes_its_tables_and_figures(folder):
     assert [row["slots"] for row in selection][:2] == [ALL, RANDOM]
     masks = read_rows(out / "masks.csv")
     assert {row["a weight for each"] for row in masks} == {"slots", "numbers"}
-    sweeps = read_rows(out / "sweeps.csv")
-    assert {"slots=4", "slots=8", "dim=8", "CLIP with average pooling"} <= {row["row"] for row in sweeps}
+    results = read_rows(out / "results.csv")
+    assert {"slots=4", "slots=8", "dim=8", "CLIP with average pooling"} <= {row["row"] for row in results}
     for name in ("sweep-slots", "slots", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -255,6 +254,3 @@ def test_sweeps_are_judged_by_their_first_and_last_values(tmp_path):
         stored_run(tmp_path, "sparo", arm.cell.seed, dict(arm.labels), skills[arm.labels["row"]], name=arm.id)
     records = Records(tuple(arms), tmp_path)
     assert [its.outcome for its in study.sweep_verdicts(records)] == ["confirmed"] * 3
-    table = Sheet(study.sweep_table(study.shown(records))).frame.set_index("row")
-    assert {*table.index} == {f"{study.swept[row.partition('=')[0]]}: {row.partition('=')[2]}" for row in skills}
-    assert {*table["parameters"]} == {"1,000"}

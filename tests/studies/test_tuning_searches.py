@@ -63,7 +63,7 @@ class Untrained(Records):
             if not waiting:
                 break
             self.scores[waiting[0].id] = 0.0 if self.fails(waiting[0]) else learnt(waiting[0])
-        return study.all_searched(self)
+        return list(study.all_searched(self))
 
 
 def folder(out, fails=lambda arm: False):
