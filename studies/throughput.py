@@ -4,10 +4,13 @@
     python studies/throughput.py rendering --layout apart --objects 6
     python studies/throughput.py steps --models clip oc-clip sparo
     python studies/throughput.py peers
+    python studies/throughput.py growth --scenes 1000 10000
 
 `rendering`: the same random scenes, in memory, by our compositor, our direct renderer, pyrender (OpenGL) and pybullet's
 TinyRenderer. `steps`: a training step of each model by its stages, forward and backward, with parameters and
 multiply-adds. `peers`: a training step and scoring of ours and of open_clip, with the same weights.
+`growth`: making, opening, training on and auditing splits of more and more scenes, as exponents: with exponent e, twice
+the scenes take 2^e times as long.
 
 What is compared takes turns, so that other load slows all alike. Times are processor time of all threads; on a GPU,
 elapsed time until the device has finished.
@@ -17,12 +20,13 @@ import copy
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from menagerie.envs.core.command_help import choose_command, read_options, running_command
@@ -34,6 +38,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world, random_in_layout, random_scenes
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.registry import check_scorer, spec_of
@@ -70,6 +75,18 @@ class Rendering:
     """Random scenes that every renderer draws in every round."""
     rounds: Annotated[int, Range(1, 10_000)] = 5
     """Number of rounds; the figures are medians over them."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Time making, opening, training on and auditing splits by their number of scenes."""
+
+    scenes: Annotated[tuple[int, ...], Range(10, 10**9), Several(1)] = (1_000, 3_000, 10_000)
+    """Training scenes of splits of multi-object scenes."""
+    world: str = "eight-textures"
+    """World of the splits."""
+    resolution: Annotated[int, SIDE] = 32
+    """Pixels along an image's side."""
 
 
 def renderers(config: Rendering, world: World) -> dict[str, Callable[[list[Scene]], object]]:
@@ -118,6 +135,48 @@ def measure_rendering(config: Rendering) -> None:
     print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
     rows = {name: (1000 * median(its), ratio(its, spans["menagerie"])) for name, its in spans.items()}
     print_rows(("CPU-ms", "over ours"), rows)
+
+
+def split_times(config: Growth, folder: Path, scenes: int) -> Iterator[tuple[str, float]]:
+    """Yield the processor seconds to plan, make, open, compose, train on and audit a split of multi-object scenes."""
+    from menagerie.generators.audit.run import audit
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.models.training.loop import train_scorer
+
+    def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+        start = time.process_time()
+        found = call()
+        return time.process_time() - start, found
+
+    few = {"objects": (2, 3), "test_objects": (2, 3), "searches": (), "triplets": ()}
+    recipe = MultiObjectRecipe(world=config.world, train_scenes=scenes, test_scenes=100, views=4, test_views=1, **few)
+    store = SplitFolder(folder, load_world(config.world), config.resolution)
+    spent, planned = seconds(recipe.subsets)
+    yield "plan", spent
+    store.prepare([scene for its in planned.values() for scene in its], store.renderer())
+    spent, path = seconds(lambda: store.make(recipe))
+    yield "make", spent
+    spent, data = seconds(lambda: SplitDataset(path, "train", preload=True))
+    yield "open it and compose its images", spent
+    training = Recipe(steps=max(1, len(data) // 64), batch=64, warmup=1)
+    small = Peers(architecture="nano", world=config.world, resolution=config.resolution)
+    yield "train on it once", seconds(lambda: train_scorer(new_scorer("clip", small, data), data, training, 0))[0]
+    yield "audit", seconds(lambda: audit(path))[0]
+
+
+def measure_growth(config: Growth) -> None:
+    """Print the seconds of each part by the number of scenes, and its exponent from the last two numbers."""
+    settle_torch(threads=1)
+    rows: dict[str, list[float]] = {}
+    for scenes in config.scenes:
+        with TemporaryDirectory() as folder:
+            for name, value in split_times(config, Path(folder), scenes):
+                rows.setdefault(name, []).append(value)
+    print(f"processor seconds by number of scenes; {processor()}")
+    if several := len(config.scenes) > 1:
+        times = math.log(config.scenes[-1] / config.scenes[-2])
+        rows = {name: [*its, math.log(its[-1] / its[-2]) / times] for name, its in rows.items()}
+    print_rows((*config.scenes, *["exponent"] * several), rows)
 
 
 def print_rows(header: Sequence[object], rows: Mapping[str, Sequence[float]]) -> None:
@@ -381,6 +440,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "rendering": (Rendering, measure_rendering),
     "steps": (Steps, measure_steps),
     "peers": (Peers, measure_peers),
+    "growth": (Growth, measure_growth),
 }
 
 

@@ -137,7 +137,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat": matches are only in tests, a test for each rule (docs/splits.md)."""
+    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
     """Split files that exist already, packed ones too. They replace every option that decides a split."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None

@@ -69,8 +69,9 @@ def requested_rows(model: str, requested: tuple[str, ...]) -> tuple[dict[str, st
         elif name != base:
             rows[name] = name if "=" in name else known[choose("row", name, [base, *known, *groups])]
     for row, line in (rows | {base: ""}).items():
+        graphs = parse_line(spec, line).get("graphs", GENERATOR)
         try:
-            parser_digest(parse_line(spec, line).get("graphs", GENERATOR))
+            parser_digest(graphs)
         except UserError as error:
             left_out[row] = str(error)
     return {row: line for row, line in (rows | {base: ""}).items() if row not in left_out}, left_out

@@ -177,6 +177,9 @@ def run_study(study: AnyStudy, out: Path) -> None:
     bases |= {arm.cell.trained_as.id for arm in arms.values() if arm.trains}
     if others := len({file.parent.name for file in out.glob(f"cells/*/{RESULT}")} - {*arms, *bases}):
         print(f"{others} finished runs in this folder have other options; tables and the page leave them out")
+    done = (arm for arm in arms.values() if arm.trains and study.keep_states and known.result(arm))
+    if lack := [f"cells/{arm.id}" for arm in done if running.job(arm).lacking]:
+        print(f"{len(lack)} finished runs lack states of --keep-states; to train them again delete {' '.join(lack)}")
     try:
         page, records = running.complete()
     except (KeyboardInterrupt, Stopped, UserError):

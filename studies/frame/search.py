@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -28,8 +28,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import json_value
 from menagerie.envs.core.reading import Unreadable, open_file
 from menagerie.models.spec import Range
-from menagerie.studies.frame.arm import IMAGINED, WHY, Arm, KnownResults
+from menagerie.studies.frame.arm import IMAGINED, WHY, Arm
 from menagerie.studies.runs.folder import describe_differences, error_without_passwords, without_passwords
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.arm import KnownResults
 
 Space = Mapping[str, BaseDistribution]
 Params = Mapping[str, Any]
@@ -92,7 +95,7 @@ class Search:
     """The settings that decide results. A study in the storage with other settings is refused."""
 
     def follow(
-        self, known: KnownResults, given: str, judge: Callable[[FrozenTrial], TrialResult]
+        self, known: "KnownResults", given: str, judge: Callable[[FrozenTrial], TrialResult]
     ) -> list[tuple[FrozenTrial, TrialResult]]:
         """Write the results of trials that have ended, create those that are due, and return all with what `judge`
         makes of them.
@@ -112,13 +115,14 @@ class Search:
                     break
         found = []
         for trial, tried in judged:
+            self.check_values(trial, tried)
             if trial.user_attrs[OWNER] != known.owner and not tried.ended:  # its runs aren't here
                 why = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
                 tried = TrialResult((), tuple(trial.values) if trial.values else None, why)
             found.append((trial, tried))
         return found
 
-    def found(self, known: KnownResults, given: str) -> list[FrozenTrial]:
+    def found(self, known: "KnownResults", given: str) -> list[FrozenTrial]:
         """Return the trials that there are so far, by number; writes nothing."""
         with opened(known.storage(given)) as storage:
             if self.name not in {study.study_name for study in storage.get_all_studies()}:
@@ -130,7 +134,7 @@ class Search:
         """Whether all trials of the search have ended, on whatever machine."""
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
-    def take_over(self, known: KnownResults, given: str) -> int:
+    def take_over(self, known: "KnownResults", given: str) -> int:
         """Make this folder the owner of all running trials of others; returns their number."""
         with opened(known.storage(given)) as storage:
             left = running_elsewhere(self.counting(self.study(storage)), known.owner)
@@ -212,6 +216,19 @@ class Search:
                 storage.set_trial_user_attr(trial._trial_id, name, value)
             study.tell(trial.number, list(tried.values), TrialState.COMPLETE, skip_if_finished=True)
         return tried.ended
+
+    def check_values(self, trial: FrozenTrial, tried: TrialResult) -> None:
+        """Raise if a trial that ended has other values in the storage than its runs, which are here."""
+        if not trial.state.is_finished() or not tried.ended:
+            return
+        there = [*(trial.values or ()), *(trial.user_attrs.get(name, math.nan) for name in tried.attributes)]
+        here = [*(tried.values or ()), *tried.attributes.values()]
+        same = len(there) == len(here) and (trial.state is TrialState.PRUNED) == bool(tried.pruned)
+        if not same or not all(map(math.isclose, there, here)):
+            raise UserError(
+                f"trial {trial.number} of {self.name!r} is {trial.state.name} with {there} in the storage, not "
+                f"with {here} as its runs: the storage was changed; restore it, or choose another --study"
+            )
 
     def create_due(self, study: optuna.Study, trials: Sequence[FrozenTrial], owner: str) -> bool:
         """Create a trial if one is due: the search has trials left, and the owner's batch isn't full or has ended."""

@@ -134,7 +134,7 @@ class AmountSearch(SearchStudy):
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search has to reach."""
     budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
-    """Numbers of steps, rising from `steps`; a setting gets the next until validation stops rising. Empty: `steps`."""
+    """Numbers of steps, rising from `steps`. A setting gets the next until validation stops rising. Empty: `steps`."""
     patience: Annotated[int, TRAINING, RUNS] = 1
     """Number of budgets in a row without a rise of validation after which a setting gets no larger one."""
     rise: Annotated[float, TRAINING, SHARE] = 0.01

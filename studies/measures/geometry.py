@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Float, Num
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -21,6 +21,7 @@ from menagerie.studies.frame.parts import Rows
 from menagerie.studies.measures import probe_set as probed
 from menagerie.studies.measures.probe_set import BOTH, EMBEDDING, IMAGE, MEAN, TEXT, Measured, ProbeAxes, no_number
 from menagerie.studies.measures.probes import one_core, ridge
+from menagerie.studies.measures.products import composition_means
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -63,7 +64,7 @@ def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometr
     z = z - z.mean((1, 2), keepdims=True)
     d = axes.swap_differences(z)
     power = view_product(d)
-    unsure = unsure_reason(power, axes, (z**2).sum(-1).mean())
+    unsure = unsure_reason(power, axes, mean_square(z))
     fits = (no_number(unsure, 0.0) if unsure else composition_fit(d, power, axes, placed) for placed in (False, True))
     return Geometry(binding_share(z, power, axes), *fits)
 
@@ -96,7 +97,7 @@ def binding_share(z: Embeddings, power: Float[np.ndarray, "p h"], axes: ProbeAxe
     both = (z + z[:, :, axes.swaps]) / 2
     quartets = (both + both[:, axes.mirrors]) / 2  # the mean of each scene's quartet in the same view
     varied = view_product(z - quartets).mean() + view_product(subtract_backgrounds(quartets, axes)).mean() / kept
-    if varied <= ROUNDING * (z**2).sum(-1).mean():
+    if varied <= ROUNDING * mean_square(z):
         return no_number("views don't agree on how scenes differ", 0.0)
     return Measured(power.mean() / (4 * varied), 0.0)
 
@@ -122,6 +123,10 @@ def kept_without_backgrounds(axes: ProbeAxes) -> float:
     kinds, quartets = common.diagonal(), scenes // 4
     traces = quartets - np.add.outer(kinds, kinds) + common
     return float((traces.sum() - traces.trace()) / (views * (views - 1)) / max(1, quartets - 1))
+
+
+def mean_square(z: Embeddings) -> float:
+    return float((z**2).sum(-1).mean())
 
 
 def composition_fit(
@@ -258,23 +263,6 @@ def measure_edits(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margi
     return Edits(*(Measured(share, by_chance) for share in flipped))
 
 
-def composition_means(
-    embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"]
-) -> Num[np.ndarray, "2 a t d"]:
-    """Return the mean embedding of the scenes with each composition (animal, texture) in each place, left and right,
-    over all views and the kept pairs of animals. Raises unless these have each animal in both places."""
-    mean, means = embeddings.mean(0), np.zeros((2, *axes.kinds, embeddings.shape[-1]), embeddings.dtype)
-    for place, animal in np.ndindex(2, axes.kinds[0]):
-        of_animal = mean[kept & (axes.animals[:, place] == animal)].astype(float)
-        if not len(of_animal):
-            raise UserError(
-                "the probe set is too small: without held-out scenes, an animal is never in one of the places"
-            )
-        for texture in range(axes.kinds[1]):
-            means[place, animal, texture] = of_animal[:, axes.textures[:, place] == texture].mean((0, 1))
-    return means
-
-
 def exchange(
     means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"] | None
 ) -> Num[np.ndarray, "q d"]:
@@ -324,7 +312,7 @@ def geometry_rows(
     yield from probed.label_rows(EDITED, EMBEDDING, MEAN, edits)
 
 
-SHOWN = {  # the rows of the table of alignment, with their names in it
+SHOWN = {
     (TEXT, "share"): "text: binding share",
     (IMAGE, "share"): "image: binding share",
     (BOTH, "gap"): "gap",
@@ -335,6 +323,7 @@ SHOWN = {  # the rows of the table of alignment, with their names in it
     (EDITED, "others"): "other compositions",
     (EDITED, "places"): "textures in places",
 }
+"""The rows of the table of alignment, with their names in it."""
 
 
 def alignment_table(rows: pd.DataFrame) -> Rows:

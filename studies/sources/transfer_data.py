@@ -218,9 +218,9 @@ class TestedSplit:
     def open(self) -> "dict[str, SplitTests]":
         from menagerie.generators.benchmarks.split_tests import SplitTests
         from menagerie.generators.storage.dataset import SplitDataset
-        from menagerie.generators.storage.split_file import read_split
+        from menagerie.generators.storage.split_file import check_recipe, read_split
 
-        self.split.check(split := read_split(self.file))
+        check_recipe(split := read_split(self.file), self.split.recipe, self.split.store)
         tests = {name: SplitTests(SplitDataset(split, subset, preload=False)) for name, subset in self.subsets.items()}
         return {name: without_textures(test) if self.bare else test for name, test in tests.items()}
 

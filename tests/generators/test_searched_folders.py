@@ -16,7 +16,7 @@ from tests.helpers.benchmark_files import MAKERS, tiny_tags
 
 def placed(root, *given):
     """The place of a command line."""
-    folders = Transfer(images=tuple(given), data_root=root).folders
+    folders = Transfer(images=tuple(given), data_root=root).place.folders
     return Place(root, 16, folders=folders, tag=tiny_tags)
 
 

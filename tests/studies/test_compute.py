@@ -164,7 +164,7 @@ def trained(job, stop_at=None):
 
 def kept(job):
     """The states that cells kept for longer ones, by step."""
-    return SharedSteps(job.shared / trunk_key(job.cell), 0).states()
+    return SharedSteps(job.out / "shared" / trunk_key(job.cell), 0).states()
 
 
 @pytest.fixture(scope="module")

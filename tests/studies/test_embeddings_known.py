@@ -9,6 +9,7 @@ from menagerie.studies.measures.geometry import alignment, geometry, measure_edi
 from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
 from menagerie.studies.measures.probe_set import label_rows
 from menagerie.studies.measures.probes import bits, probe_binding
+from menagerie.studies.measures.products import composition_means, product_fits
 from tests.studies.known_embeddings import axes, embedding, shown
 
 DIGITS = 0.0055  # two digits
@@ -63,6 +64,13 @@ def test_probes_read_as_many_bits_in_noise_as_the_page_says(animals, textures, w
     drawn = noise * np.random.default_rng(2).normal(size=z.shape)
     assert bits(((half + drawn) * half).sum(-1)).value == pytest.approx(0.87, abs=0.01)  # by the likelihood ratio
     assert probe_binding(z + drawn, made).bits.value == pytest.approx(read, abs=0.05)
+
+
+def test_product_fits_predict_held_out_compositions():
+    found = product_fits(composition_means(embedding("product", MADE()), MADE()).mean(0), (1, 3))
+    assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
+    assert found.ranks[3].value == pytest.approx(1.00, abs=DIGITS)
+    assert found.sum.value < found.ranks[1].value < 0.9
 
 
 @pytest.mark.parametrize(

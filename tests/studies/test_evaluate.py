@@ -100,7 +100,7 @@ def test_every_tables_first_score_is_in_sight(folder, tmp_path, width):
     report = folder / "runs" / "whole" / "report.html"
     found = after_all(report, tmp_path, {"sight": IN_SIGHT, "shown": TELL, "torn": TORN}, width)
     assert (found["sight"], found["torn"]) == ("0 out of sight", "")
-    assert found["shown"].startswith("5 images; ")  # of tests; the figure is drawn by its script
+    assert found["shown"].startswith("25 images; ")  # of tests; the figure is drawn by its script
 
 
 def test_short_labels_are_unique():

@@ -163,13 +163,16 @@ def test_a_search_that_ended_goes_on_with_more_trials(once, tmp_path):
 DAMAGE = {
     "delete from trials where number = 1": "missing or there twice",
     "update trials set number = 1 where number = 2": "missing or there twice",
+    "update trial_values set value = 0.999 where trial_id = 2": "COMPLETE with .0.999. .* the storage was changed",
     "update trial_values set value = null, value_type = 'INF_POS' where trial_id = 2": "isn't a number",
+    "update trials set state = 'PRUNED' where number = 1": "PRUNED with .*: the storage was changed",
     "update trials set state = 'FAIL'": "trials failed",
     "update trials set state = 'NONE' where number = 1": "can't be used: .*NONE",
     "update trial_params set param_name = 'y' where trial_id = 2 and param_name = 'x'": "no parameters, or others",
     "update trial_params set distribution_json = '{' where trial_id = 2": "can't be used",
     "delete from trial_user_attributes where trial_id = 2": "no owner",
     "update study_user_attributes set value_json = '{'": "can't be used",
+    "drop table trial_values": "COMPLETE with \\[\\] .* the storage was changed",
 }
 
 

@@ -1,5 +1,6 @@
 """The measurements run and report what they could not measure; what is counted is what formulas say."""
 
+import math
 import sys
 from itertools import count
 
@@ -97,3 +98,12 @@ def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # no
     torch.testing.assert_close(train_step(scorer, build_optimizer(scorer, RECIPE), batch, RECIPE, 0, 0), theirs)
     ours, theirs = scoring_peer(config, spatial)
     torch.testing.assert_close(ours(0), theirs(0), atol=1e-5, rtol=0)
+
+
+def test_growth_is_measured_by_exponents(tmp_path):
+    lines = throughput(tmp_path, "growth", "--scenes", "240", "300")
+    rows = {line[:32].strip(): line[32:].split() for line in lines[2:]}
+    assert list(rows) == ["plan", "make", "open it and compose its images", "train on it once", "audit"]
+    for first, second, exponent in rows.values():
+        assert float(exponent) == pytest.approx(math.log(float(second) / float(first)) / math.log(300 / 240), abs=0.1)
+    assert not list(tmp_path.iterdir())
