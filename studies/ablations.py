@@ -100,7 +100,7 @@ class AblationStudy(HardestCells):
     """Rows by name, lines such as "dim=32 layers=1", or groups: coefficients, dimensions, partial, oracle, negatives,
     losses. Without any, all rows of the model outside groups."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat", each with a test of its own: matches are only there."""
+    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
     """An existing split file, packed or not."""
     seen_order: Annotated[bool, DATA] = False
