@@ -64,13 +64,13 @@ def _(part: parts.Table, out: Path) -> dict[str, Any]:
     accuracies = not (part.against or part.intervals or part.beside)
     noted = replace(part, says=f"{part.says} {sheet.notes}".strip())
     content = table_content(noted, sheet.frame, len(sheet.labels) if accuracies else None, sheet.chances)
-    return content | {"flags": meaning_of_flags(sheet.frame), "caption": plain(part.says)}
+    return content | {"flags": meaning_of_flags(sheet.frame), "numbers": sheet.sizes, "caption": plain(part.says)}
 
 
 def table_content(part: parts.FilePart, frame: pd.DataFrame, *shaded: Any) -> dict[str, Any]:
     """Return a table's content for the page; `shaded` are further arguments of `styled_table`."""
     content = {"html": styled_table(frame, *shaded), "frame": frame, "caption": plain(part.says)}
-    return named_content(part, "table") | content | {"flags": ""}
+    return named_content(part, "table") | content | {"flags": "", "numbers": ""}
 
 
 @write_page_part.register

@@ -205,6 +205,20 @@ class Sheet:
         found = zip(self.column_titles(self.columns), tasks, strict=True)
         return {title: CHANCES[task] for title, task in found if task in CHANCES}
 
+    @property
+    def sizes(self) -> str:
+        """Records and animal pairs behind the numbers of each test: "seen pairs 72 (6), unseen pairs 64 to 96 (6)"."""
+        names, sizes = [name for name in TESTS if name in self.numbers.names], {}
+        for key, its in self.numbers.found.items():
+            if its.clusters:  # none of four-way items
+                test = label_values(dict(zip(self.numbers.names, key, strict=True)), names)
+                sizes.setdefault(test, []).append((its.n, its.clusters))
+        spans = {test: [span(numbers) for numbers in zip(*its, strict=True)] for test, its in sizes.items()}
+        shown = [test for test in self.numbers.keys(names) if test in spans]
+        return ", ".join(
+            f"{self.part.title(names, test) or 'all'} {spans[test][0]} ({spans[test][1]})" for test in shown
+        )
+
 
 def span(numbers: Iterable[int]) -> str:
     """Write the number if all are equal, else the smallest and the largest: "64 to 96"."""

@@ -112,6 +112,7 @@ def test_a_table_has_the_estimates_and_marks_what_is_missing(swaps, tmp_path):
     assert frame["model"].tolist() == ["oc-clip", "negclip", "clip"] * 2, "the best first, at each place"
     assert shown["says"] == "All of it. In all rows: kind plain."
     assert "same caption" in shown["flags"]
+    assert shown["numbers"] == "seen pairs 72 (6), unseen pairs 72 (6), train pairs 72 (6)"
     assert len(re.findall(r"#T_\w+_row", shown["html"])) == 7, "accuracies that no flag disqualifies"
     table = pd.read_csv(tmp_path / "summary.csv")
     values = {tuple(row[:4]): row[4:7] for row in table.itertuples(index=False, name=None)}
