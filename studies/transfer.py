@@ -11,7 +11,6 @@ benchmark that a model's training had are counted.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -124,7 +123,7 @@ class Transfer(ScoringStudy):
         from menagerie.studies.scoring.benchmarks import benchmark_piece
         from menagerie.studies.sources.photographs import training_had
 
-        for model, one in product(self.tested, self.subjects):
+        for model, one in ((model, one) for model in self.tested for one in self.subjects):
             had = training_had(model.training, one.bench)
             yield benchmark_piece(model, one, self.unknown_words == "skip", **self.how, had=had)
 

@@ -40,6 +40,7 @@ def process(command: list[str], folder: Path) -> None:
     end_with_parent()
     rank = os.environ["RANK"]
     (folder / f"{rank}.pid").write_text(str(os.getpid()))
+    signal.signal(signal.SIGTERM, lambda *_: None)  # torchrun's may come between the command's end and the next line
     done = run_here(command, folder, figures=False)
     (folder / f"{rank}.txt").write_text(f"{done.returncode}\n{done.stdout}{done.stderr}")
     if done.returncode:
