@@ -63,6 +63,7 @@ class Compute(HardestCells):
 
     models: tuple[str, ...] = ("clip", "negclip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
+    splits: tuple[str, ...] = ("binding", "spatial")
     cell: str = "breadth"
     budgets: Annotated[Axis[int], STEPS] = (500, 1000, 2000, 4000, 6000)
     """Numbers of optimiser steps, rising; each ends with a finished model."""
