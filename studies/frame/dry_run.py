@@ -16,6 +16,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder, write_csv
+from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captioned import Captioned, Indices, all_texts
 from menagerie.generators.captions.hard_negatives.tasks import PAIR_TASKS
@@ -34,7 +35,7 @@ from menagerie.studies.frame.records import SCORES, Records, check_labels
 from menagerie.studies.frame.run import splits_by_store
 from menagerie.studies.frame.study import AnyStudy, Study, all_arms
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.data import scenes_needed
+from menagerie.studies.runs.data import naming_errors
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
@@ -55,7 +56,9 @@ def dry_run(study: Study) -> None:
             print(f"{name}: {text}")
         arms = all_arms(study)
         for (world, side), recipes in splits_by_store(arm for arm in arms if arm.trains and not arm.file).items():
-            scenes = sorted(set(scenes_needed(*next(iter(recipes.items())))))
+            recipe, name = next(iter(recipes.items()))
+            with naming_errors(name):
+                scenes = sorted(set(recipe.with_counterfactuals(planned(recipe))))
             needed = SplitFolder(study.store, load_world(world), side).describe_needed(scenes)
             several = f"{len(recipes)} splits, of which the first has " * (len(recipes) > 1)
             print(f"{Path(world).stem}, {side} px: {several}{needed}")
@@ -67,6 +70,12 @@ def dry_run(study: Study) -> None:
     took = f"{seconds:.0f} s" if seconds < 120 else long
     busy = f"{at_once} runs at once, as busy as this machine is now"
     print(f"the steps take at most about {took} in all{most}, {busy}; runs may share some of them")
+
+
+@lru_cache(maxsize=1)
+def planned(recipe: SplitRecipe) -> dict[str, list[Scene]]:
+    """Return the scenes of a recipe's subsets, which take longer to plan than steps take."""
+    return recipe.subsets()
 
 
 def print_training_time(arms: Sequence[Arm]) -> float:
@@ -101,7 +110,7 @@ class Noise(Captioned):
 
     def __init__(self, recipe: SplitRecipe, resolution: int) -> None:
         self.name, self.side = "a sample", resolution
-        scenes = recipe.subsets()["train"]
+        scenes = planned(recipe)["train"]
         chosen = scenes[:: max(1, len(scenes) // 500)]
         self.rows = [recipe.texts("train", scene) for scene in chosen]
         self.strata = {"single_object": np.array([len(scene.objects) == 1 for scene in chosen])}

@@ -15,7 +15,6 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import VERSION, PairCounts, SplitRecipe
 
 if TYPE_CHECKING:
-    from menagerie.envs.scene import Scene
     from menagerie.generators.benchmarks.benchmark import Benchmark
     from menagerie.generators.captioned import Captioned
     from menagerie.generators.storage.folder import SplitFolder
@@ -255,12 +254,6 @@ def make_splits(
             with naming_errors((names or {}).get(recipe, "")):
                 files[recipe] = folder.make(recipe, workers, progress)
     return files
-
-
-def scenes_needed(recipe: SplitRecipe, name: str) -> "list[Scene]":
-    """Return the scenes that a recipe needs; an error begins with `name`."""
-    with naming_errors(name):
-        return recipe.with_counterfactuals(recipe.subsets())
 
 
 @contextmanager
