@@ -189,12 +189,14 @@ def sample_images(
 
 
 def swap_scores(folder: Path) -> dict[tuple[str, ...], str]:
-    """Return the scores of each swap, "0.71 > 0.64", by subset, scene, true and false caption."""
+    """Return the scores of each swap, "0.7100 > 0.6400", by subset, scene, true and false caption; with more digits
+    where four don't tell them apart."""
     frame, found = read_predictions(folder), {}
     for row in frame[frame["task"] == "swap"].itertuples():
         sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
-        key = (row.subset, row.scene, row.caption, row.negative)
-        found[key] = f"{row.score_caption:#.4g} {sign} {row.score_negative:#.4g}"
+        pairs = [[f"{score:#.{n}g}" for score in (row.score_caption, row.score_negative)] for n in (4, 6, 8)]
+        first, second = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
+        found[row.subset, row.scene, row.caption, row.negative] = f"{first} {sign} {second}"
     return found
 
 
