@@ -12,7 +12,6 @@ tests are left out of training and counted.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,15 +59,29 @@ class RealTraining(PhotographStudy):
     @property
     def work(self) -> ModuleType:
         """What reads photographs; it loads torch."""
-        return import_module("menagerie.studies.sources.photograph_study")
+        from menagerie.studies.sources import photograph_study
+
+        return photograph_study
 
     @property
     def pages(self) -> ModuleType:
         """What writes pages of scored models; it loads pandas."""
-        return import_module("menagerie.studies.scoring.page")
+        from menagerie.studies.scoring import page
+
+        return page
 
     def check_given(self, preset: AnyStudy) -> None:
         self.work.check(self, preset)
+
+    def idle_options(self, preset: AnyStudy) -> Iterator[str]:
+        if self.epochs and self.recipe.steps != preset.recipe.steps:
+            yield "--steps changes nothing beside --epochs, the passes over the photographs; add --epochs 0"
+        given = {"--split": self.split, "--recipe": self.base != preset.base, "--world": self.world != preset.world}
+        if given["--recipe"] and self.split:
+            yield "--recipe changes nothing beside --split, whose file decides it"
+        for flag in [flag for flag, its in given.items() if its and not any(self.mix)]:
+            if flag == "--split" or not self.rehearse:
+                yield f"{flag} names the scenes for --mix, which is 0; give a share such as --mix 0.5"
 
     def instead(self) -> int | None:
         """With --check, print which data are complete and return the exit status, 1 if some aren't."""

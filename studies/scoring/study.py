@@ -70,7 +70,9 @@ class ScoringStudy(AnyStudy):
     @property
     def pages(self) -> ModuleType:
         """The module that writes pages; it loads pandas, as the writer does."""
-        return import_module("menagerie.studies.scoring.page")
+        from menagerie.studies.scoring import page
+
+        return page
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
@@ -95,8 +97,12 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for unknown models, and for a device that isn't here."""
-        _ = self.tested
+        """Raise for unknown models, and for a device that isn't here; say if options of judges are unused."""
+        from menagerie.models.library.judged import JudgeSource
+
+        judges = [model for model in self.tested if isinstance(model.source, JudgeSource)]
+        if self.judge != JudgeOptions() and not judges:
+            print("note: --judge changes nothing: no model among those given answers questions")
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
