@@ -165,7 +165,7 @@ class Workers(Runner):
     def reason(self, handle: Future[None]) -> str:
         error = handle.exception()
         if isinstance(error, BrokenProcessPool):
-            return "its process was killed, or that of a run beside it, as happens when memory is short; try fewer --workers"
+            return "its process was killed, or that of another run, as when memory is short; try fewer --workers"
         if error and not isinstance(error, UserError):
             raise error
         return super().reason(handle)
