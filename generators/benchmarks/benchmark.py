@@ -38,7 +38,9 @@ class Item(NamedTuple):
         return range(image, image + self.true)
 
 
-Scores = Float[np.ndarray, "k m"]  # the row of an image is NaN if a judge says nothing about its texts
+# Of k images with m texts, which differ between items of one list: the underscores say that the names bind nothing.
+# The row of an image is NaN if a judge says nothing about its texts.
+Scores = Float[np.ndarray, "_k _m"]
 SEED = 0  # seed of the draws that break ties
 
 
