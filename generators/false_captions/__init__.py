@@ -1,0 +1,1 @@
+"""False captions of photographs: published, made from true captions, or made while loading."""
