@@ -301,11 +301,19 @@ class Tune(CaptionOptions, SearchStudy):
 FEWER: dict[str, Any] = {"trials": 2, "trials_at_once": 1, "finalists": 1, "seeds": 2, "parameters": 100_000}
 MANY: dict[str, Any] = {**BREADTH, "hard_negatives": 0.0, "trials": 8}
 SPATIAL: dict[str, Any] = {"pairs": 0.4, "views": 2, "base": SpatialRecipe()}
+# The models that the published grids compare, with depth searched: CLIP binds only with two layers or more.
+DEPTHS: dict[str, Any] = {
+    "models": ("clip", "filip", "oc-clip", "negclip", "sparo", "captioner", "filip-phrases"),
+    "architectures": ("micro", "mini", "triple", "quad"),
+    "parameters": 900_000,
+}
 # Each is the hardest place of a grid: its fewest pairs, no hard negatives.
 PRESETS = {
     "smoke": Tune(**SMOKE | FEWER | {"pairs": 0.5, "views": 4, "architectures": ("nano",)}),
     "laptop": Tune(),
     "spatial": Tune(**SPATIAL),
+    "depth": Tune(**DEPTHS),
+    "depth-spatial": Tune(**SPATIAL | DEPTHS),
     # At 32 px and in a third of the steps, so that every scorer can have as many trials.
     "breadth": Tune(**MANY | {"pairs": 0.25, "base": BindingRecipe(**APART)}),
     "breadth-spatial": Tune(**MANY | SPATIAL | {"pairs": 0.5, "base": SpatialRecipe(**APART)}),

@@ -65,6 +65,11 @@ SMALL_TOWERS: dict[str, dict] = {
     "mini": small_tower(64, 2, 32, 2, 2),
     "broad": small_tower(96, 1, 32, 1, 3),
     "small": small_tower(128, 4, 32, 3, 4),
+    "triple": small_tower(64, 3, 32, 3, 2),
+    "quad": small_tower(64, 4, 32, 4, 2),
+    # "micro" with the second layer of "mini" in one tower alone: which of the two needs it?
+    "deep-image-micro": small_tower(64, 2, 32, 1, 2),
+    "deep-text-micro": small_tower(64, 1, 32, 2, 2),
     # "mini" with more of the text tower: is a text's vector its narrow place?
     "deep-text": small_tower(64, 2, 32, 6, 2),
     "wide-text": small_tower(64, 2, 32, 2, 4, text_width=128),

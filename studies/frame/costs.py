@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from menagerie.envs.core.identity import digest
 from menagerie.envs.core.processes import call_in_child
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm
@@ -17,6 +18,7 @@ from menagerie.studies.runs.machine import start_server
 UNKNOWN = "–"
 SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
 _STEP_FLOPS: dict[str, tuple[float, float]] = {}
+_SIZES: dict[str, int] = {}
 
 
 class RunCost(NamedTuple):
@@ -103,9 +105,12 @@ def step_flops(cell: Cell) -> tuple[float, float]:
 
 
 def model_size(cell: Cell) -> int:
-    """Return a model's number of parameters, counted in a separate process."""
-    start_server(cell.threads)
-    return call_in_child(count_parameters, cell.model, cell.towers, cell.options)
+    """Return a model's number of parameters, counted once in a separate process: searches ask for it after each run."""
+    key = digest({"model": cell.model, "towers": cell.towers, "options": cell.options})
+    if key not in _SIZES:
+        start_server(cell.threads)
+        _SIZES[key] = call_in_child(count_parameters, cell.model, cell.towers, cell.options)
+    return _SIZES[key]
 
 
 def count_parameters(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> int:
