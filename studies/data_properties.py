@@ -228,8 +228,9 @@ def design_arm(study: DataProperties, model: str, seed: int, signs: Signs) -> Ar
 
 
 SAYS = """Effect of each factor on accuracy in percentage points: its second level minus its first, averaged over the
-levels of all other factors; of two factors half of the change of one's effect with the other. Grey: undecided."""
-CLAIMS = """Of Gurung, Hoffmann and Brox (GCPR 2025) on CLIP. Binding is reliable where {0} of swaps are
+levels of all other factors; of two factors (×) their interaction, half of the change of one's effect with the other.
+Coloured: the interval excludes 0."""
+CLAIMS = """Claims of Gurung, Hoffmann and Brox (GCPR 2025) on CLIP. Binding is reliable where {0} of swaps are
 right; such a claim is undecided if its runs are below {0} and don't recognise animals and textures either."""
 RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two objects or more, the expected share
 of captions that mention two objects with their textures. Only these say which texture belongs to which object."""

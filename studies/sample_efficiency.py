@@ -50,9 +50,10 @@ RATIOS = ("other model", "images of the first / images of the other", "in words"
 DASH = "–"
 WHAT_WAS_DONE = """Each distinct image counts once: a scene in a view, single objects included. Each model is searched
 twice, {0.trials} settings each. Settings are judged by the mean over {0.seeds} seeds on validation, and no search has
-looked at the test. Steps: {0.recipe.steps}, and of --budgets {0.budgets} one after the other, until {0.patience} in a
-row raise validation by no more than {0.rise:.1%}."""
-FRONTS = "All settings of the first search on validation; lines: fronts; points: these settings on the test."
+looked at the test."""
+STEPS = """Steps: {0.recipe.steps}, and of --budgets {0.budgets} one after the other, until {0.patience} in a row raise
+validation by no more than {0.rise:.1%}."""
+FRONTS = "All settings of the first search on validation. Dashed: the target."
 FEWEST = """The fewest images of any setting that reaches the target on validation. `>`: none did. `test`: its
 accuracy on unseen pairs, which chose nothing."""
 IMAGES = """How many images the first model needs for each that the other needs. `<`: the other didn't reach the target;
@@ -232,12 +233,13 @@ class Config(AmountSearch):
         points = self.points(records)
         ratios = list(self.ratios(records, points))
         yield from (Sentence(f"{words}, {compared}.") for _, _, words, compared, _ in ratios)
+        yield Sentence(f"The target is {self.target:.0%} of swaps right on validation.")
         chosen = {arm.id for point in points if point.here for arm in point.runs.chosen}
         front = records.where(lambda arm: arm.id in chosen and arm.labels["question"] == "front", task="swap")
         tests = front.where(subset=self.recipe_of(self.everything, 0).judged)
         look: dict[str, Any] = {"x": "images", "points": ("model", "trial"), "judged": tests, "level": self.target}
         yield Front("fronts", front.where(subset="validation"), says=FRONTS, **look)
-        yield Paragraph(WHAT_WAS_DONE.format(self))
+        yield Paragraph(f"{WHAT_WAS_DONE} {STEPS if self.budgets else ''}".format(self))
         yield Rows("targets", TARGETS, [self.target_row(records, points, m) for m in self.models], says=FEWEST)
         yield Rows("ratios", RATIOS, ratios, says=IMAGES)
         if self.budgets:
