@@ -78,6 +78,8 @@ class Estimate(NamedTuple):
     digits: int = 1
     p: float = math.nan
     """Two-sided p value of the hypothesis that the number is 0; nan if none is computed."""
+    decides: float = math.nan
+    """Of a paired difference the smallest one that 80 of 100 such studies would decide (`power`); nan if unknown."""
 
     @property
     def lacks(self) -> str:
@@ -100,6 +102,10 @@ class Estimate(NamedTuple):
         """Whether there is an interval that can decide on which side of a value the number lies. One of zero width
         needs `MANY_PAIRS` animal pairs: fewer may agree by chance."""
         return self.known or ((self.clusters or 0) >= MANY_PAIRS and not math.isnan(self.low))
+
+    @property
+    def decides_from(self) -> str:
+        return DASH if math.isnan(self.decides) else f"{self.times * self.decides:.{self.digits}f}"
 
     def written(self, number: float) -> str:
         return f"{self.times * number:{'+' if self.signed else ''}.{self.digits}f}"

@@ -18,9 +18,13 @@ from menagerie.studies.frame.parts import Chart, Part, Rows, Sentence
 from menagerie.studies.frame.records import TESTS, Records
 
 NOTHING = "–"  # there is no difference
-HEADER = ("claim", "compared", "tests, their records pooled", "decided", "difference in points, with its interval")
+HEADER = (
+    *("claim", "compared", "tests, their records pooled", "decided", "difference in points, with its interval"),
+    "decides from",
+)
 OUTCOMES = """Confirmed or contradicted: the interval excludes 0. Undecided: it contains 0, or there is none, or two
-measures differ in sign. Not tested: a run that the claim needs isn't finished, or this study leaves it out."""
+measures differ in sign. Not tested: a run that the claim needs isn't finished, or this study leaves it out. Decides
+from: the difference that 80 of 100 studies with the spread of these runs would decide."""
 ALL = 4  # factors of which all combinations are run
 Signs = tuple[int, ...]
 """The level of each factor: -1 for the first, 1 for the second."""
@@ -41,11 +45,13 @@ class Verdict(NamedTuple):
     outcome: str
     """One of "confirmed", "contradicted", "undecided", "not tested"."""
     difference: str
+    decides: str = NOTHING
 
 
 def make_verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int) -> Verdict:
     """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0."""
-    return Verdict(claim, row, tests, judge_difference(delta, sign), NOTHING if delta is None else str(delta))
+    texts = (NOTHING, NOTHING) if delta is None else (str(delta), delta.decides_from)
+    return Verdict(claim, row, tests, judge_difference(delta, sign), *texts)
 
 
 def judge_difference(delta: Estimate | None, sign: int) -> str:

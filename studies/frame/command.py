@@ -71,17 +71,17 @@ def start_study(name: str, description: str, presets: Mapping[str, AnyStudy], de
     check_study(study)
     if isinstance(study, Study):
         study = replace(study, scorers=only_models(study.scorers, study.models))
+    folder = study.out or Path(f"runs/{name}-{preset}")
     if study.dry_run:
         from menagerie.studies.frame.dry_run import check_page, dry_run
 
         check_page(study, all_arms(study))
         if not study.forecast():
-            dry_run(study)
+            dry_run(study, folder)
         return None
     from menagerie.studies.frame.run import run_study
     from menagerie.studies.runs.folder import run_folder
 
-    folder = study.out or Path(f"runs/{name}-{preset}")
     with run_folder(folder, study.as_recorded(), changeable_options(study), study.alone) as out:
         run_study(study, out)
     return None

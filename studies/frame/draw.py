@@ -62,7 +62,7 @@ def _(part: parts.Table, out: Path) -> dict[str, Any]:
     sheet = Sheet(part)
     to_csv(out / f"{part.name}.csv", estimates_frame(sheet.numbers))
     accuracies = not (part.against or part.intervals or part.beside)
-    noted = replace(part, says=f"{part.says} {sheet.notes}".strip())
+    noted = replace(part, says=" ".join(filter(None, (part.says, sheet.notes, sheet.numbers.decides))))
     content = table_content(noted, sheet.frame, len(sheet.labels) if accuracies else None, sheet.chances)
     return content | {"flags": meaning_of_flags(sheet.frame), "numbers": sheet.sizes, "caption": plain(part.says)}
 
@@ -78,7 +78,7 @@ def _(part: parts.FigurePart, out: Path) -> dict[str, Any]:
     if not len(part.records.scores):
         return nothing_yet(part)
     drawn = draw_figure(part)
-    said = replace(part, says=f"{part.says} {drawn.note}".strip())
+    said = replace(part, says=" ".join(filter(None, (part.says, drawn.note, drawn.numbers.decides))))
     return chart_content(said, out, drawn.chart, estimates_frame(drawn.numbers))
 
 

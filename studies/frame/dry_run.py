@@ -30,7 +30,8 @@ from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed, single_steps
 from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.frame.arm import Arm, InventedResults
-from menagerie.studies.frame.parts import RecordsPart, check_page_parts, part_labels
+from menagerie.studies.frame.layout import UNKNOWN, decided_from
+from menagerie.studies.frame.parts import RecordsPart, Table, check_page_parts, part_labels
 from menagerie.studies.frame.records import SCORES, Records, check_labels
 from menagerie.studies.frame.run import splits_by_store
 from menagerie.studies.frame.study import AnyStudy, Study, all_arms
@@ -47,8 +48,9 @@ MARGINS = (0.5, 0.5, 0.5, 0.0, -0.5, 0.5)  # between the scores of a true and a 
 LEVEL = {"accuracy": 0.75, "official": 4 / 6, "tie_rate": 1 / 6, "n": len(MARGINS)}
 
 
-def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and about how long it takes: of an adaptive study, the longest case."""
+def dry_run(study: Study, out: Path) -> None:
+    """Print what is to be rendered and trained, about how long it takes (of an adaptive study, the longest case), and
+    how small a difference the study would decide, by the spread of the runs that `out` has."""
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
         study = study.prepare(folder)
@@ -69,7 +71,19 @@ def dry_run(study: Study) -> None:
     long = f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
     took = f"{seconds:.0f} s" if seconds < 120 else long
     busy = f"{at_once} runs at once, as busy as this machine is now"
+    print_decided(study, Records(tuple(arms), out))
     print(f"the steps take at most about {took} in all{most}, {busy}; runs may share some of them")
+
+
+def print_decided(study: Study, records: Records) -> None:
+    """Print, for each table of differences, how small a one as many seeds as are planned would decide."""
+    compared = [
+        (part.name, decided_from(part.records.estimates(part_labels(part), part.against, seeds=study.seeds).values()))
+        for part in (check_page_parts(study.page(records)) if records.results else ())
+        if isinstance(part, Table) and part.against
+    ]
+    for name, says in compared or [("differences", f"{UNKNOWN}: {records.out} has no finished runs to take it from")]:
+        print(f"{name}: {says}")
 
 
 @lru_cache(maxsize=1)

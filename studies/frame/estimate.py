@@ -18,6 +18,7 @@ from jaxtyping import Float64
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES, read_predictions
 from menagerie.studies.analysis.intervals import NOTHING, Estimate, Statistic, accuracy_intervals, statistic_interval
+from menagerie.studies.analysis.power import deviations_of, planned_clusters, smallest_decided
 from menagerie.studies.analysis.tables import DASH
 
 CLUSTER = ("seed", "subset", "task", "animals")
@@ -55,13 +56,14 @@ def estimates(
     by: Sequence[str],
     against: Mapping[str, Any] | None = None,
     statistic: tuple[str, Statistic] | None = None,
+    seeds: int = 0,
 ) -> dict[Key, Estimate]:
     """Compute `Records.estimates` from a table of records. A statistic of groups without a common seed is left out."""
     groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
     if against is not None:
         groups = {key: part for key in groups if (part := pair_records(groups, by, key, against)) is not None}
     if statistic is None:
-        return {key: estimate(part, against is not None) for key, part in groups.items()}
+        return {key: estimate(part, against is not None, seeds) for key, part in groups.items()}
     label, function = by.index(statistic[0]), statistic[1]
     rest: dict[Key, list[pd.DataFrame]] = {}
     for key, part in groups.items():
@@ -93,25 +95,30 @@ def pair_records(groups: Groups, by: Sequence[str], key: Key, against: Mapping[s
     return after.assign(value=gained / after["count"])
 
 
-def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
-    """Estimate the mean of some records, an accuracy or (`signed`) a difference."""
+def estimate(part: pd.DataFrame, signed: bool = False, planned: int = 0) -> Estimate:
+    """Estimate the mean of some records, an accuracy or (`signed`) a difference. `decides` is that of as many seeds as
+    are `planned`; 0: as there are."""
     sums, counts, seeds, pairs = clusters([part])
-    low, high = interval(sums.tobytes(), counts.tobytes(), tuple(seeds), tuple(pairs), signed)
+    low, high, decides = interval(sums.tobytes(), counts.tobytes(), tuple(seeds), tuple(pairs), signed, planned)
     of_seeds = part.groupby("seed", sort=False)["value"].mean()
     numbers = (len(part), len({*pairs}), len(of_seeds), float(of_seeds.std()))
-    return Estimate(float(sums.sum() / counts.sum()), low, high, *numbers, signed)
+    return Estimate(float(sums.sum() / counts.sum()), low, high, *numbers, signed, decides=decides)
 
 
 @lru_cache(maxsize=10_000)  # pages need the same groups several times, and are drawn after every run
 def interval(
-    sums: bytes, counts: bytes, seeds: tuple[Hashable, ...], pairs: tuple[Hashable, ...], signed: bool
-) -> tuple[float, float]:
-    """Compute the interval of a group from the sums and numbers of its clusters' records, as bytes of arrays."""
+    sums: bytes, counts: bytes, seeds: tuple[Hashable, ...], pairs: tuple[Hashable, ...], signed: bool, planned: int = 0
+) -> tuple[float, float, float]:
+    """Compute the interval of a group from the sums and numbers of its clusters' records, as bytes of arrays; and, if
+    it is `signed`, the smallest difference that such studies decide."""
     table = [np.frombuffer(each, float)[:, None] for each in (sums, counts)]
     if signed:
-        return statistic_interval(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
+        low, high = statistic_interval(lambda means: means[:, 0].clip(-1, 1), *table, seeds, pairs)
+        values, number = (table[0] / table[1])[:, 0], table[1][:, 0]
+        chosen, *names = planned_clusters(seeds, pairs, planned)
+        return low, high, smallest_decided(deviations_of(values, seeds, pairs), number[chosen], *names)
     low, high = accuracy_intervals(*table, seeds, pairs)
-    return float(low[0]), float(high[0])
+    return float(low[0]), float(high[0]), math.nan
 
 
 def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate | None:

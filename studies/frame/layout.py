@@ -1,5 +1,6 @@
 """The order of the rows, columns and panels of a part, and its table."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +17,7 @@ from menagerie.studies.frame.parts import FigurePart, RecordsPart, Table
 from menagerie.studies.frame.records import Records
 
 TESTS = ("subset", "task")
+UNKNOWN = "How small a difference such a study would decide is unknown"
 FEW = 2  # models that stay in the order of the plan
 Key = tuple[Any, ...]
 
@@ -91,6 +93,17 @@ class PartNumbers:
         four_way_items = every[every.task == TEXT_SCORE].groupby([*self.names], sort=False)["accuracy"]
         return {key for key, values in four_way_items if values.mean() < NEAR}
 
+    @property
+    def decides(self) -> str:
+        """A sentence with the smallest differences that such studies would decide; empty for accuracies."""
+        known = (
+            sorted(its.decides for its in self.found.values() if not math.isnan(its.decides)) if self.against else []
+        )
+        if not known:
+            return "How small a difference such a study would decide is unknown." if self.against else ""
+        points = span(f"{100 * end:.1f}" for end in (known[0], known[-1]))
+        return f"80 of 100 such studies would decide a difference of {points} points (`decides` in the CSV)."
+
     def missing(self, key: Key) -> str:
         return WAITING if {key, self.base_of(self.names, key)} & self.awaited else DASH
 
@@ -125,6 +138,15 @@ class PartNumbers:
         models.sort(key=lambda model: -fmean(values.get(model, [-2.0])))
         others = list(dict.fromkeys(row[:at] + row[at + 1 :] for row in rows))
         return sorted(rows, key=lambda row: (others.index(row[:at] + row[at + 1 :]), models.index(row[at])))
+
+
+def decided_from(found: Iterable[Estimate]) -> str:
+    """Say how small a difference studies like that of these differences would decide."""
+    known = sorted(100 * its.decides for its in found if not math.isnan(its.decides))
+    if not known:
+        return UNKNOWN
+    ends = dict.fromkeys(f"{end:.1f}" for end in (known[0], known[-1]))
+    return f"80 of 100 such studies would decide a difference of {' to '.join(ends)} points"
 
 
 def varying_labels(rows: Sequence[Key]) -> list[int]:

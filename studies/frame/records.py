@@ -197,6 +197,7 @@ class Records(KnownResults):
         by: str | Sequence[str],
         against: Mapping[str, Any] | None = None,
         statistic: tuple[str, Statistic] | None = None,
+        seeds: int = 0,
     ) -> dict[tuple[Any, ...], Estimate]:
         """Estimate the mean of all records of each combination of the labels `by`, in the order of the plan.
 
@@ -204,6 +205,7 @@ class Records(KnownResults):
         animal pairs of each seed and test that both have. `statistic=("pairs", area)`: the statistic `area` of the
         means along the label "pairs", over the seeds that all groups have; none without such a seed. Tasks whose
         records aren't kept (four-way items) have a mean without interval, if `by` has the task and neither is given.
+        `seeds`: of how many seeds `decides` is, the smallest difference that such studies decide; 0: as there are.
         """
         from menagerie.studies.frame.estimate import estimates, without_records
 
@@ -212,7 +214,7 @@ class Records(KnownResults):
         check_labels({*by} - {*TESTS}, self.arms)
         if odd := [name for name in against or () if name not in by]:
             raise UserError(f"against={against}: {odd[0]} must be among `by`, got {tuple(by)}", "against")
-        found = estimates(self.points, by, against, statistic) if len(self.points) else {}
+        found = estimates(self.points, by, against, statistic, seeds) if len(self.points) else {}
         if not self.four_way_part and against is None and statistic is None and "task" in by and len(self.scores):
             kept = set(self.points["task"]) if len(self.points) else set()
             found |= without_records(self.scores[~self.scores["task"].isin(kept)], by)
