@@ -37,7 +37,6 @@ CONTEXT = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{term: f"cr:{term}" for term in TERMS.split()},
 }
-LICENSE = "https://www.apache.org/licenses/LICENSE-2.0"
 RAI = {
     "rai:dataCollection": "Nothing was collected. Scenes are drawn at random from the recipe's seed and rendered by a "
     "program; captions, hard negatives and scene graphs are written by templates from the scenes.",
@@ -49,39 +48,41 @@ RAI = {
     "differ in their combinations. Captions are English sentences of a few templates.",
     "rai:personalSensitiveInformation": "None: no person is shown or described, and no photograph is used.",
 }
-OWN_WORLD = "The world is defined by its user: its meshes and pictures may have licences of their own, and nobody "
-OWN_WORLD += "checked whether they show persons."
-
-FILE_NAMES = "$.images[*].file_name"
+OWN_WORLD = {
+    "rai:personalSensitiveInformation": "Unknown: the world's meshes and pictures are its user's. They may show "
+    "persons, and may have licences of their own.",
+}
 # By format: for each record set of a subset's JSON file its ending, and the JSONPath of each field.
 PATHS: dict[str, dict[str, dict[str, str]]] = {
     "coco": {
-        "": {"file_name": FILE_NAMES} | {name: f"$.annotations[*].{name}" for name in ("caption", "negative")},
+        "": {
+            "file_name": "$.images[*].file_name",
+            "caption": "$.annotations[*].caption",
+            "negative": "$.annotations[*].negative",
+        }
     },
     "coco_instances": {
-        "": {"file_name": FILE_NAMES, "image_id": "$.images[*].id"},
+        "": {"file_name": "$.images[*].file_name", "image_id": "$.images[*].id"},
         "-objects": {name: f"$.annotations[*].{name}" for name in ("image_id", "category_id", "texture", "bbox")},
     },
-    "sugarcrepe": {
-        "": {"file_name": "$.*.filename", "caption": "$.*.caption", "negative": "$.*.negative_caption"},
-    },
+    "sugarcrepe": {"": {"file_name": "$.*.filename", "caption": "$.*.caption", "negative": "$.*.negative_caption"}},
 }
-TYPES = {  # of fields; all others are texts
-    "image": "sc:ImageObject",
-    "image_id": "sc:Integer",
-    "category_id": "sc:Integer",
-    "bbox": "cr:BoundingBox",
-}
+# Of a sample in tar files: field, suffix, media type, ending of the record set.
+TAR_FILES = (
+    ("caption", "txt", "text/plain", ""),
+    ("facts", "json", "application/json", "-facts"),
+    ("image", "png", "image/png", "-images"),
+)
+NUMBERS = dict.fromkeys(("image_id", "category_id"), "sc:Integer")
+TYPES = {"image": "sc:ImageObject", "bbox": "cr:BoundingBox", **NUMBERS}  # of fields; all others are texts
 
 
 def croissant(split: Split, form: str, files: Sequence[File], sums: Mapping[str, str], benchmark: Frozen | None) -> str:
     """The metadata of an export, as JSON. `sums` are the SHA-256 of the files by their paths, `benchmark` is the frozen
     benchmark that the split has."""
     name = benchmark.name if benchmark else split.path.stem
-    frozen = f" It has the tests of the frozen benchmark {name}, digest {benchmark.digest}." if benchmark else ""
-    own = {} if split.recipe["world"] in WORLDS else {"rai:personalSensitiveInformation": f"Unknown. {OWN_WORLD}"}
-    nodes = [file_object(path, sums) for path in sums if not path.endswith(".png")]
-    nodes += tables(form, files, sums)
+    frozen = f" Its tests are those of the frozen benchmark {name}, digest {benchmark.digest}." if benchmark else ""
+    nodes = [file_object(path, sums) for path in sums if not path.endswith(".png")] + list(tables(form, files, sums))
     facts = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -89,14 +90,14 @@ def croissant(split: Split, form: str, files: Sequence[File], sums: Mapping[str,
         "name": name,
         "version": f"{benchmark.version}.0.0" if benchmark else split.recipe_version,
         "identifier": benchmark.digest if benchmark else split.digest,
-        "description": f"{name} in the format {form}: rendered scenes of textured animals with true and false captions."
-        f"{frozen} README.md has the recipe, SHA256SUMS the digests of all files.",
-        "license": LICENSE,
+        "description": f"{name} in the format {form}: rendered scenes of textured animals, made by Menagerie to "
+        f"test whether vision-language models bind attributes to objects.{frozen} README.md has the recipe, SHA256SUMS the digests of all files.",
+        "license": "https://www.apache.org/licenses/LICENSE-2.0",
         "creator": {"@type": "sc:Organization", "name": "The Menagerie authors"},
         "citeAs": f"Menagerie: synthetic environments, splits and studies for the binding problem in vision-language "
         f"models (binding-menagerie {version('binding-menagerie')})",
         **RAI,
-        **own,
+        **({} if split.recipe["world"] in WORLDS else OWN_WORLD),
         "distribution": [node for node in nodes if node["@type"] != "cr:RecordSet"],
         "recordSet": [node for node in nodes if node["@type"] == "cr:RecordSet"],
     }
@@ -122,23 +123,23 @@ def json_tables(stem: str, sets: Mapping[str, Mapping[str, str]], sums: Mapping[
         if ending:
             yield file_object(source, sums, source := f"{stem}{ending}.json")
         fields = {name: {"fileObject": {"@id": source}, "extract": {"jsonPath": path}} for name, path in paths.items()}
-        yield record_set(f"{stem}{ending}", fields, {"image_id": f"{stem}/image_id"} if ending else {})
-    yield file_set(f"{stem}-png", "png", includes=f"images/{stem}/*.png")
+        yield record_set(f"{stem}{ending}", fields, f"{stem}/image_id" if ending else "")
+    yield node("FileSet", f"{stem}-png", encodingFormat="image/png", includes=f"images/{stem}/*.png")
     beside = {name: {"field": {"@id": f"{stem}/{name}"}} for name in sets[""] if name != "file_name"}
     name = file_property(f"{stem}-png", "fullpath", "(?:images/)?(.+)")
     fields = {"file_name": name, "image": file_property(f"{stem}-png", "content"), **beside}
-    yield record_set(f"{stem}-images", fields, {"file_name": f"{stem}/file_name"})
+    yield record_set(f"{stem}-images", fields, f"{stem}/file_name")
 
 
 def tar_tables(stem: str, tars: Sequence[str]) -> Iterator[Node]:
     """Yield what reads a subset's tar files: captions, facts (JSON as text) and images, by the sample's key."""
-    endings = {"txt": ("", "caption"), "json": ("-facts", "facts"), "png": ("-images", "image")}
-    for suffix, (ending, what) in endings.items():
+    contained = [{"@id": tar} for tar in tars]
+    for what, suffix, kind, ending in TAR_FILES:
         files = f"{stem}-{suffix}"
-        yield file_set(files, suffix, includes=f"*.{suffix}", containedIn=[{"@id": tar} for tar in tars])
+        yield node("FileSet", files, encodingFormat=kind, includes=f"*.{suffix}", containedIn=contained)
         fields = {"key": file_property(files, "filename", r"(\d+)"), what: file_property(files, "content")}
         beside = {"caption": {"field": {"@id": f"{stem}/caption"}}} if ending else {}
-        yield record_set(f"{stem}{ending}", fields | beside, {"key": f"{stem}/key"} if ending else {})
+        yield record_set(f"{stem}{ending}", fields | beside, f"{stem}/key" if ending else "")
 
 
 def file_object(path: str, sums: Mapping[str, str], name: str = "") -> Node:
@@ -147,24 +148,19 @@ def file_object(path: str, sums: Mapping[str, str], name: str = "") -> Node:
     return node("FileObject", name or path, contentUrl=path, encodingFormat=kind, sha256=sums[path])
 
 
-def file_set(name: str, suffix: str, **facts: Any) -> Node:
-    """Files of one type."""
-    return node("FileSet", name, encodingFormat=mimetypes.types_map[f".{suffix}"], **facts)
-
-
 def file_property(files: str, name: str, regex: str = "") -> Node:
     """The source of a field: a property of each file of a set, or what the group of `regex` matches of it."""
     transform = {"transform": {"regex": regex}} if regex else {}
     return {"fileSet": {"@id": files}, "extract": {"fileProperty": name}, **transform}
 
 
-def record_set(name: str, sources: Mapping[str, Node], references: Mapping[str, str]) -> Node:
-    """A record set of fields with their sources; `references` are fields of others to which a field is equal."""
+def record_set(name: str, sources: Mapping[str, Node], equal: str = "") -> Node:
+    """A record set of fields with their sources. The field that is called as the field `equal` of another record set is
+    joined with that."""
     fields = []
     for what, source in sources.items():
-        equal = {"references": {"field": {"@id": references[what]}}} if what in references else {}
-        kind = TYPES.get(what, "sc:Text")
-        fields.append(node("Field", f"{name}/{what}", dataType=kind, source=source, **equal))
+        joined = {"references": {"field": {"@id": equal}}} if equal.endswith(f"/{what}") else {}
+        fields.append(node("Field", f"{name}/{what}", dataType=TYPES.get(what, "sc:Text"), source=source, **joined))
     return node("RecordSet", name, field=fields)
 
 
