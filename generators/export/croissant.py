@@ -91,7 +91,8 @@ def croissant(split: Split, form: str, files: Sequence[File], sums: Mapping[str,
         "version": f"{benchmark.version}.0.0" if benchmark else split.recipe_version,
         "identifier": benchmark.digest if benchmark else split.digest,
         "description": f"{name} in the format {form}: rendered scenes of textured animals, made by Menagerie to "
-        f"test whether vision-language models bind attributes to objects.{frozen} README.md has the recipe, SHA256SUMS the digests of all files.",
+        f"test whether vision-language models bind attributes to objects.{frozen} README.md has the recipe, SHA256SUMS "
+        "the digests of all files.",
         "license": "https://www.apache.org/licenses/LICENSE-2.0",
         "creator": {"@type": "sc:Organization", "name": "The Menagerie authors"},
         "citeAs": f"Menagerie: synthetic environments, splits and studies for the binding problem in vision-language "
