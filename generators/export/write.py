@@ -1,13 +1,14 @@
 """Exports splits in the formats of other tools.
 
-`export_split` writes the files of a format (`menagerie.generators.export.formats`), a data sheet that describes the
-folder, and the digests of all files as `sha256sum` writes them. The folder appears whole or not at all."""
+`export_split` writes the files of a format (`menagerie.generators.export.formats`), a data sheet and Croissant metadata
+that describe the folder, and the digests of all files as `sha256sum` writes them. The folder appears whole or not at
+all."""
 
 import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,9 @@ from menagerie.envs.core.provenance import commit
 from menagerie.envs.core.reading import read_bytes
 from menagerie.envs.core.records import sha256
 from menagerie.envs.world import WORLDS
+from menagerie.generators.export.croissant import croissant
 from menagerie.generators.export.formats import FORMATS, ExportPart, File
+from menagerie.generators.frozen.digests import frozen_in
 from menagerie.generators.storage.folder import Progress
 from menagerie.generators.storage.pack import check_intact
 from menagerie.generators.storage.pictures import SplitPictures
@@ -36,7 +39,8 @@ differently) and the scene graphs of both. Made by Menagerie, a suite for the bi
 
 {files}
 
-`sha256sum -c SHA256SUMS` tells whether all files are as they were written.
+`sha256sum -c SHA256SUMS` tells whether all files are as they were written. `croissant.json` describes them to programs
+(MLCommons Croissant).
 
 ## Subsets
 
@@ -86,6 +90,7 @@ def data_sheet(
 
 
 SHEET = "README.md"
+METADATA = "croissant.json"
 SUMS = "SHA256SUMS"
 MARK = ".export.json"  # identifies the split, its subsets and the format of the export
 
@@ -113,10 +118,10 @@ def export_split(
         MARK: json.dumps({"format": form, "split": split.digest, "subsets": sorted(split.subsets)}, indent=1),
         SHEET: data_sheet(split, form, out, subsets, counts),
     }
-    if not is_there(out, texts[MARK], {*(file.path for file in files), *texts, SUMS}):
-        place = out.resolve()
+    if not is_there(out, texts[MARK], {*(file.path for file in files), *texts, METADATA, SUMS}):
+        place, benchmark = out.resolve(), frozen_in(split)
         with scratch_folder(place.parent) as scratch, writing(out, made := scratch / "export"):
-            write_export(made, files, texts, progress)
+            write_export(made, files, texts, lambda sums: croissant(split, form, files, sums, benchmark), progress)
             os.sync()  # or a power cut might leave a folder of empty files
             made.rename(place)
     return counts
@@ -132,8 +137,15 @@ def select_subsets(split: Split, subsets: Sequence[str]) -> Split:
     return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
 
 
-def write_export(out: Path, files: Sequence[File], texts: Mapping[str, str], progress: Progress | None) -> None:
-    """Write the files of a format, the `texts` of further files by their paths, and the digests of all."""
+def write_export(
+    out: Path,
+    files: Sequence[File],
+    texts: Mapping[str, str],
+    describe: Callable[[Mapping[str, str]], str],
+    progress: Progress | None,
+) -> None:
+    """Write the files of a format, the `texts` of further files by their paths, the metadata that `describe` makes of
+    the digests of the former, and the digests of all."""
     done, total = 0, sum(file.samples for file in files)
     for file in files:
         (out / file.path).parent.mkdir(parents=True, exist_ok=True)
@@ -141,11 +153,11 @@ def write_export(out: Path, files: Sequence[File], texts: Mapping[str, str], pro
         done += file.samples
         if progress:
             progress("export", done, total)
-    for path, text in texts.items():
+    sums = {file.path: sha256(out / file.path).hex() for file in files}
+    for path, text in {**texts, METADATA: describe(sums)}.items():
         write_text(out / path, text)
-    paths = sorted([*(file.path for file in files), *texts])
-    sums = "".join(f"{sha256(out / path).hex()}  {path}\n" for path in paths)
-    write_text(out / SUMS, sums)
+        sums[path] = sha256(out / path).hex()
+    write_text(out / SUMS, "".join(f"{sums[path]}  {path}\n" for path in sorted(sums)))
 
 
 def is_there(out: Path, mark: str, planned: set[str]) -> bool:

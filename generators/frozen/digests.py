@@ -16,10 +16,12 @@ from menagerie.envs.core.records import LETTERS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.benchmark import Item
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.frozen.benchmark import Digests, Frozen
+from menagerie.generators.frozen.benchmark import Digests, Frozen, load_frozen
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
-from menagerie.generators.storage.split_file import read_split
+from menagerie.generators.storage.split_file import Split, is_made_by, read_split
 
 
 def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
@@ -32,10 +34,23 @@ def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
     print(f"{benchmark.name}: {sum(map(len, tested.values()))} scenes", flush=True)
     with progress_bars("factors") as progress:
         path = folder.make(recipe, workers, progress, f"frozen-{benchmark.name}.h5", lambda: tested)
-    split = read_split(path)
-    tests = {name: SplitTests(SplitDataset(split, name, preload=False)) for name in recipe.all_tests}
-    check_digests(benchmark, digests_of(tests))
+    check_digests(benchmark, digests_of(tests_in(read_split(path), recipe)))
     return path
+
+
+def tests_in(split: Split, recipe: SplitRecipe) -> dict[str, SplitTests]:
+    """The tests of a recipe that a split has."""
+    names = [name for name in recipe.all_tests if name in split.subsets]
+    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
+
+
+def frozen_in(split: Split) -> Frozen | None:
+    """The frozen benchmark whose tests a split has, all of them, as their digests prove."""
+    for benchmark in map(load_frozen, FROZEN):
+        recipe = benchmark.recipe
+        if split.resolution == benchmark.resolution and is_made_by(split, recipe):
+            return benchmark if digests_of(tests_in(split, recipe)) == benchmark.parts else None
+    return None
 
 
 def digest_of_rows(rows: Iterable[object]) -> str:

@@ -94,11 +94,15 @@ def check_recipe(split: Split, recipe: SplitRecipe, images: str) -> None:
 
     A file's name proves nothing: another split may have been copied there.
     """
-    written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
-    same = written == json_value(recorded_fields(recipe)) and split.identity == images
-    same &= split.recipe_version == recipe_version(recipe)
+    same = is_made_by(split, recipe) and split.identity == images
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")
+
+
+def is_made_by(split: Split, recipe: SplitRecipe) -> bool:
+    """Whether a split records this recipe, in its current version."""
+    written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
+    return written == json_value(recorded_fields(recipe)) and split.recipe_version == recipe_version(recipe)
 
 
 def write_split(

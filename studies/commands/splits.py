@@ -105,7 +105,8 @@ class Pack:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a split in the format of another tool, with a data sheet and digests of all files."""
+    """Write a split in the format of another tool, with a data sheet, Croissant metadata and digests of all
+    files."""
 
     file: tyro.conf.Positional[Path]
     """The split file."""
