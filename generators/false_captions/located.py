@@ -11,6 +11,7 @@ from menagerie.generators.parsers.spacy_rules import Tagger
 WORD = re.compile(r"\w[\w'-]*")
 VOWEL = re.compile(r"(?!uni|use|one|eu|ewe)[aeiou]|hour", re.IGNORECASE)
 Span = tuple[int, int]
+Form = tuple[bool, str]
 Statement = tuple[object, ...]
 
 
@@ -30,6 +31,11 @@ class Thing(NamedTuple):
     before: str = ""
     """The word before it."""
     plural: bool = False
+
+    @property
+    def form(self) -> Form:
+        """Whether it is plural, and "a", "the" or nothing as its article: "a bed", but "hay"."""
+        return self.plural, {"a": "a", "an": "a", "the": "the"}.get(self.before, "")
 
     @property
     def head(self) -> str:
@@ -74,7 +80,7 @@ def locate_thing(text: str, place: Span, tags: Mapping[int, str]) -> Thing:
     words = list(WORD.finditer(text, start, end))
     found = [word.span() for word in words[:-1] if is_attribute(word[0].lower(), tags.get(word.start(), ""))]
     noun = next(word.start() for word in words if word.start() >= max((last for _, last in found), default=start))
-    before = re.search(r"(\w+)\s+$", text[:start])
+    before = re.search(r"([\w']+)\s+$", text[:start])
     word = before[1].lower() if before else ""
     article = before.start() if before and word in ARTICLES else start
     plural = tags.get(words[-1].start()) in ("NNS", "NNPS")
@@ -123,6 +129,7 @@ def with_changes(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
     for start, end, new in sorted(changes):
         made += text[last:start]
         made = re.sub(r"\b(a)n?(\s+)$", rf"\g<1>{'n' if VOWEL.match(new) else ''}\2", made, flags=re.IGNORECASE)
+        new = new.upper() if text.isupper() else new
         made += new if start or not text[0].isupper() else new[0].upper() + new[1:]
         last = end
     return made + text[last:]

@@ -36,8 +36,8 @@ def report_rows(source: str, made: Made, benchmarks: Collection[str] = ()) -> li
 
 def told_by_text(pairs: Sequence[FalseCaption]) -> dict[str, float | None]:
     """How often the text alone names the true one of two, in shares with ties half: by trigrams of true captions, and
-    by naive Bayes over words and pairs of words of both. Each image's pairs are judged by those of other images; None for
-    too few images. 0.5 tells nothing."""
+    by naive Bayes over words and pairs of words of both. Each image's pairs are judged by those of other images; 0.5
+    tells nothing. None for too few images."""
     images = sorted({one.image for one in pairs})
     if len(images) < FEWEST:
         return {"trigrams": None, "naive Bayes": None}

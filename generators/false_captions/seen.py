@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from menagerie.generators.false_captions.located import LocatedCaption, stem
+from menagerie.generators.false_captions.located import Form, LocatedCaption, stem
 
 LEAST = 5  # fewest images with a noun that takes another's place
 NEAREST = 8  # nouns that may take a noun's place
@@ -16,19 +16,19 @@ Context = tuple[str, str]  # a role ("is", "subject", "object"), and an attribut
 
 
 class SeenWords:
-    """The attributes, contexts, images and numbers of nouns in captions."""
+    """The attributes, contexts, images and forms of nouns in captions."""
 
     def __init__(self, captions: Iterable[LocatedCaption]) -> None:
         self.attributes: dict[str, Counter[str]] = defaultdict(Counter)  # by the noun's head
         self.contexts: dict[str, Counter[Context]] = defaultdict(Counter)
         self.images: dict[str, set[str]] = defaultdict(set)
-        self.plural: dict[str, bool] = {}
+        self.forms: dict[str, set[Form]] = defaultdict(set)
         for caption in captions:
             for thing in caption.things:
                 self.attributes[thing.head].update(thing.values)
                 self.images[thing.noun].add(caption.image)
                 self.contexts[thing.noun].update(("is", word) for word in thing.values)
-                self.plural[thing.noun] = thing.plural
+                self.forms[thing.noun].add(thing.form)
             for predicate, *ends in caption.edges:
                 for role, end in zip(("subject", "object"), ends, strict=True):
                     self.contexts[caption.things[end].noun][role, predicate] += 1

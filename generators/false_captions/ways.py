@@ -89,6 +89,8 @@ def swap_attribute(caption: LocatedCaption, seen: SeenWords) -> Drafts:
                 yield "of two properties"
             elif value == another or {value_of(y)} & {*map(value_of, one.values)} or x in other.values:
                 yield "both have the value"
+            elif name == "colour" and PERSONS & {one.noun, other.noun}:
+                yield "a person's colour"
             elif why := part_of_more(caption, i, True) or part_of_more(caption, j, True):
                 yield why
             else:
@@ -108,6 +110,8 @@ def replace_attribute(caption: LocatedCaption, seen: SeenWords) -> Drafts:
             others = [x for x in others if name != "number" or VALUES[x][1] > value]
             if why := part_of_more(caption, span, False):
                 yield why
+            elif name == "colour" and thing.noun in PERSONS:
+                yield "a person's colour"
             elif not others:
                 yield "the captions give it no other value"
             else:
@@ -136,7 +140,7 @@ def replace_person(caption: LocatedCaption, seen: SeenWords) -> Drafts:
 def replace_object(caption: LocatedCaption, seen: SeenWords) -> Drafts:
     """Replace a noun by one of similar contexts that images seldom have beside it."""
     for a, thing in places(caption):
-        others = [x for x in seen.similar(thing.noun) if seen.plural[x] == thing.plural and x not in NO_THINGS]
+        others = [x for x in seen.similar(thing.noun) if thing.form in seen.forms[x] and x not in NO_THINGS]
         others = [x for x in others if not {x, thing.noun} & PERSONS]
         if not others:
             yield "no noun is like it"
@@ -151,9 +155,11 @@ def replace_relation(caption: LocatedCaption, seen: SeenWords) -> Drafts:
         located = one.start >= 0 and other.start >= 0 and other.noun not in NO_THINGS
         place = find_phrase(edge.predicate, caption.text, one.end, other.start) if located else None
         others = [*other_predicates(edge.predicate, one.noun, other.noun, seen)]
-        if not place or not others:
-            yield "the predicate isn't between two things" if not place else "no other predicate is known"
+        if not place or caption.text[place[1] : other.article].strip():
+            yield "the predicate isn't right between two things"
             continue
+        if not others:
+            yield "no other predicate is known"
         for new in others:
             edges = tuple(edge._replace(predicate=new) if its == edge else its for its in caption.edges)
             yield Draft(with_changes(caption.text, [(*place, new)]), caption.things, edges)
@@ -184,8 +190,8 @@ def swap_ends(caption: LocatedCaption, seen: SeenWords) -> Drafts:
             yield "not in the text in this order"
         elif one.plural != other.plural and finite:
             yield "the verb has a number"
-        elif {one.before, other.before} & OWNERS:
-            yield "a pronoun before it"
+        elif {one.before, other.before} & OWNERS or "'" in one.before + other.before:
+            yield "an owner before it"
         else:
             things = list(caption.things)
             things[a], things[b] = other, one
@@ -194,10 +200,10 @@ def swap_ends(caption: LocatedCaption, seen: SeenWords) -> Drafts:
 
 
 def shuffle_words(caption: LocatedCaption, seen: SeenWords) -> Drafts:
-    """Exchange two nouns, adjectives, adverbs or verbs, as NegCLIP does."""
-    words = [(tag, word.span()) for word in WORD.finditer(caption.text) if (tag := caption.tags.get(word.start()))]
-    for kind in ("NN", "JJ", "RB", "VB"):
-        for one, other in combinations([span for tag, span in words if tag.startswith(kind)], 2):
+    """Exchange two nouns, adjectives, adverbs or verbs of one tag, much as NegCLIP does."""
+    words = [(caption.tags.get(word.start(), ""), word.span()) for word in WORD.finditer(caption.text)]
+    for (tag, one), (its, other) in combinations(words, 2):
+        if tag == its and tag[:2] in ("NN", "JJ", "RB", "VB"):
             yield Draft(exchanged(caption.text, one, other), (), ())
 
 

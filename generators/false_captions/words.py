@@ -21,7 +21,7 @@ VALUES = {
     for k, group in enumerate(groups.split())
     for word in group.split(",")
 }
-SHADES = each_word("light dark bright pale deep neon baby navy")  # before a value they are part of it
+SHADES = each_word("light dark bright pale deep neon fluorescent baby navy")  # before a value they are part of it
 PART_OF_VALUE = each_word("drawn fashioned")  # after a value: "white horse drawn carriage", "old fashioned car"
 NO_ATTRIBUTES = each_word("several many other different various multiple few same own more such hot remote double half")
 NO_THINGS = each_word(
@@ -32,10 +32,10 @@ NO_THINGS = each_word(
 ARTICLES = each_word("a an the some this that these those another each")
 OWNERS = each_word("his her its their my your our")
 SEXED = each_word("he she his her him himself herself")
-SEXES = (("man", "woman"), ("men", "women"), ("boy", "girl"), ("boys", "girls"), ("guy", "girl"), ("gentleman", "lady"))
+SEXES = (("man", "woman"), ("men", "women"), ("boy", "girl"), ("boys", "girls"), ("gentleman", "lady"))
 OTHER_SEX = {one: other for both in SEXES for one, other in (both[::-1], both)}
 PERSONS = {
-    *each_word("person people child children kid kids baby player players adult adults couple group rider"),
+    *each_word("person people guy guys child children kid kids baby player players adult adults couple group rider"),
     *OTHER_SEX,
 }
 SYMMETRIC = each_word("to near beside by with and alongside against between among around touching facing")  # at the end
