@@ -12,7 +12,6 @@ WORD = re.compile(r"\w[\w'-]*")
 VOWEL = re.compile(r"(?!uni|use|one|eu|ewe)[aeiou]|hour", re.IGNORECASE)
 Span = tuple[int, int]
 Form = tuple[bool, str]
-Statement = tuple[object, ...]
 
 
 class Thing(NamedTuple):
@@ -54,8 +53,9 @@ class LocatedCaption(NamedTuple):
     edges: tuple[Edge, ...]
 
 
-def locate_graph(image: str, text: str, graph: SceneGraph, tags: Mapping[int, str]) -> LocatedCaption:
+def locate_graph(image: str, text: str, graph: SceneGraph, tag: Tagger | None) -> LocatedCaption:
     """Find the nodes of a graph in its caption, one after another. A graph that is the whole text has nothing."""
+    tags = tags_by_place(text, tag) if tag else {}
     if graph.nodes == (text,):
         return LocatedCaption(image, text, tags, (), ())
     things, last = list[Thing](), 0
@@ -110,11 +110,6 @@ def plain_words(text: str) -> str:
 def stem(word: str) -> str:
     """A word without the letters of plurals: "dresses" and "dress" are one."""
     return word.rstrip("es") or word
-
-
-def value_of(word: str) -> object:
-    """What a word states: "grey" is "gray"."""
-    return VALUES.get(word, word)
 
 
 def words_said(text: str) -> set[object]:
