@@ -38,7 +38,7 @@ WAYS: Mapping[str, Way] = {
     "swap subject and object": Way("swap", False, 0.175, "the ends of a relation exchanged", made_by.swap_ends),
     "replace person": Way("replace", False, 0.0, "man and woman, boy and girl", made_by.replace_person),
     "replace object": Way("replace", False, 0.125, "a noun replaced by one like it", made_by.replace_object),
-    "replace relation": Way("replace", False, 0.05, "a predicate replaced by its opposite", made_by.replace_relation),
+    "replace relation": Way("replace", False, 0.05, "a predicate replaced by its opposite", made_by.replace_predicate),
     "shuffle": Way("shuffle", False, 0.45, "two words of one part of speech exchanged", made_by.shuffle_words),
 }
 DEFAULTS = tuple(name for name, way in WAYS.items() if way.default)
@@ -67,7 +67,7 @@ def make_false_captions(
     same. `parse` is by default the parser spacy-rules. Raises `UserError` for an unknown way, and where spaCy is needed
     and not installed.
     """
-    chosen = {name: WAYS[choose("way of false captions", name, WAYS)] for name in ways}
+    chosen = choose_ways(ways)
     captions = locate_captions(images, parse, None if all(way.default for way in chosen.values()) else tag)
     seen, by_image = SeenWords(captions), dict[str, list[LocatedCaption]]()
     for caption in captions:
@@ -77,7 +77,7 @@ def make_false_captions(
         for caption in captions:
             others = [other for other in by_image[caption.image] if other.text != caption.text]
             kept = dict[str, None]()
-            for draft in list(way.drafts(caption, seen)) or ["nothing to change"]:
+            for draft in list(way.drafts(caption, seen)) or [caption.lack or "nothing to change"]:
                 if reason := draft if isinstance(draft, str) else objection(draft, caption, others):
                     refused[name, reason] += 1
                 else:
@@ -86,6 +86,11 @@ def make_false_captions(
             texts = [sorted(kept)[k] for k in order[:MOST]]
             found += [FalseCaption(caption.image, caption.text, way.kind, name, text) for text in texts]
     return Made(found, refused, len(captions))
+
+
+def choose_ways(names: Iterable[str]) -> dict[str, Way]:
+    """The ways of these names; raises for an unknown one."""
+    return {name: WAYS[choose("way", name, WAYS)] for name in names}
 
 
 def locate_captions(
@@ -97,8 +102,7 @@ def locate_captions(
     pairs = [(image, text) for image, texts in images for text in dict.fromkeys(texts)]
     wanted = list(dict.fromkeys(text for _, text in pairs if tag or VALUES.keys() & {*plain_words(text).split()}))
     graphs = dict(zip(wanted, graphs_of(wanted, parse or open_parser("spacy-rules")), strict=True)) if wanted else {}
-    nothing = SceneGraph(())
-    return [locate_graph(image, text, graphs.get(text, nothing), tag) for image, text in pairs]
+    return [locate_graph(image, text, graphs.get(text), tag) for image, text in pairs]
 
 
 def objection(draft: Draft, caption: LocatedCaption, others: Sequence[LocatedCaption]) -> str:
@@ -107,19 +111,17 @@ def objection(draft: Draft, caption: LocatedCaption, others: Sequence[LocatedCap
         return "a caption of the image says the same"
     if draft.new and words_said(draft.new) & {word for one in (caption, *others) for word in words_said(one.text)}:
         return "a caption of the image has the word"
-    new = statements(draft.things, draft.edges) - statements(caption.things, caption.edges)
+    new = graph_statements(draft.things, draft.edges) - graph_statements(caption.things, caption.edges)
     if not new and not draft.new and draft.things:
         return "the same meaning"
-    if any(new & statements(other.things, other.edges) for other in others):
+    if any(new & graph_statements(other.things, other.edges) for other in others):
         return "another caption states a part of it"
     return ""
 
 
-def statements(things: Sequence[Thing], edges: Iterable[Edge]) -> set[tuple[object, ...]]:
+def graph_statements(things: Sequence[Thing], edges: Iterable[Edge]) -> set[tuple]:
     """What a graph says, for comparison: values of nouns, and relations, symmetric ones in one order."""
-    said: set[tuple[object, ...]] = {
-        ("is", thing.head, VALUES.get(word, word)) for thing in things for word in thing.values
-    }
+    said = {("is", thing.head, VALUES.get(word, word)) for thing in things for word in thing.values}
     for predicate, *ends in edges:
         nouns, last = [things[end].head for end in ends], predicate.split()[-1]
         said.add((last, *sorted(nouns)) if last in SYMMETRIC else (predicate, *nouns))

@@ -14,23 +14,22 @@ from menagerie.generators.false_captions.made import Made
 from menagerie.generators.false_captions.record import FalseCaption
 
 FOLDS = 5
-UNSEEN = (
-    0.4  # factor of a shorter sequence's share where a longer one wasn't seen (Brants et al. 2007, "stupid backoff")
-)
+UNSEEN = 0.4  # factor of a shorter sequence's share where a longer one wasn't seen, as in Brants et al. 2007
 FEWEST = 50  # images with pairs below which what the text tells isn't measured
 
 
-def report_rows(source: str, made: Made, benchmarks: Collection[str] = ()) -> list[dict[str, Any]]:
+def report_rows(source: str, made: Made, benchmarks: Collection[str] | None = None) -> list[dict[str, Any]]:
     """A row for each way: captions with a false one, changes refused by reason, what the text alone tells, and how many
-    are word for word a text of `benchmarks`."""
-    known, rows = {*map(plain_words, benchmarks)}, []
+    are word for word a text of `benchmarks`, if these are given."""
+    known, rows = {*map(plain_words, benchmarks or ())}, []
     for way in dict.fromkeys([*(one.how for one in made.captions), *(way for way, _ in made.refused)]):
         its = [one for one in made.captions if one.how == way]
         pairs = {(one.image, one.caption): one for one in reversed(its)}
         reasons = Counter({reason: number for (name, reason), number in made.refused.items() if name == way})
         row = {"source": source, "way": way, "captions": made.considered, "with one": len(pairs), "false": len(its)}
         row |= told_by_text(list(pairs.values())) | {"refused": dict(reasons.most_common())}
-        rows.append(row | {"in benchmarks": sum(plain_words(one.text) in known for one in its)})
+        both = sum(plain_words(one.text) in known for one in its)
+        rows.append(row | {"in benchmarks": None if benchmarks is None else both})
     return rows
 
 
@@ -87,11 +86,12 @@ def print_report(rows: Iterable[Mapping[str, Any]]) -> None:
     """Print each row in two lines."""
     for row in rows:
         told = ", ".join(f"{name} {format_share(row[name])}" for name in ("trigrams", "naive Bayes"))
+        both = row["in benchmarks"]
+        known = "" if both is None else f", {both} of them word for word in benchmarks"
         covered = format_share(row["with one"] / row["captions"] if row["captions"] else None, 1)
         print(
             f"{row['source']}, {row['way']}: {row['with one']} of {row['captions']} captions have one ({covered}), "
-            f"{row['false']} in all, {row['in benchmarks']} of them word for word in benchmarks; "
-            f"text alone names the true one: {told}"
+            f"{row['false']} in all{known}; text alone names the true one: {told}"
         )
         print("  refused: " + ("; ".join(f"{number} {reason}" for reason, number in row["refused"].items()) or "none"))
 

@@ -112,7 +112,7 @@ def replace_object(caption: LocatedCaption, seen: SeenWords) -> Drafts:
             yield "no noun is like it"
 
 
-def replace_relation(caption: LocatedCaption, seen: SeenWords) -> Drafts:
+def replace_predicate(caption: LocatedCaption, seen: SeenWords) -> Drafts:
     """Replace a predicate by its opposite."""
     for edge in caption.edges:
         one, other = caption.things[edge.subject], caption.things[edge.object]

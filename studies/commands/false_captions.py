@@ -8,7 +8,7 @@ import tyro
 from menagerie.envs.core.command_help import help_requested, read_options
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import docstring
-from menagerie.generators.false_captions.made import DEFAULTS, WAYS, make_false_captions
+from menagerie.generators.false_captions.made import DEFAULTS, WAYS, choose_ways, make_false_captions
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.sources.captions_file import captions_in_file
 
@@ -35,8 +35,12 @@ class FalseCaptions:
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "FalseCaptions":
         """Read the options; the help also has the ways."""
-        wrong = (f"  {name:<24}{way.about}; {way.wrong:.0%} wrong of 40 read" for name, way in WAYS.items())
-        about = "\n\nways:\n" + "\n".join(wrong) if help_requested(arguments) else ""
+        wrong = (f"  {name:<24}{way.about}; wrong: {way.wrong * 40:.0f} of 40" for name, way in WAYS.items())
+        about = (
+            "\n\nways, and how many of those read aren't false, fluent and clear:\n" + "\n".join(wrong)
+            if help_requested(arguments)
+            else ""
+        )
         return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
@@ -45,8 +49,9 @@ class FalseCaptions:
 
         if self.out.exists():
             raise UserError(f"{self.out} is there already; choose another --out")
+        choose_ways(self.ways)
         images = self.images()
-        texts = texts_in_benchmarks(self.data_root) if self.data_root else ()
+        texts = texts_in_benchmarks(self.data_root) if self.data_root else None
         made = make_false_captions(images, self.ways, open_parser(self.parser, self.parses), self.seed)
         write_false_captions(self.out, made.captions)
         print_report(report_rows(self.file.name, made, texts))
