@@ -268,6 +268,6 @@ def test_the_command_makes_a_file_and_reports(tmp_path):
     assert said.returncode == 0, said.stderr
     assert "captions.txt, swap attribute: 1 of 3 captions have one (33.3%)" in said.stdout
     (one,) = [one for one in read_false_captions(tmp_path / "f.jsonl") if one.how == SWAP]
-    assert (one.image, one.kind) == ("line 1", "swap")
+    assert (one.image, one.kind) == ("caption 1", "swap")
     assert one.text == "a white cat and a red lion in the desert"
     assert "choose another --out" in run_here(command, tmp_path).stderr
