@@ -31,6 +31,11 @@ COMMANDS = {
     "pack": ("studies.commands.splits:Pack", "FILE", "puts pictures and texts into a file, to share it"),
     "export": ("studies.commands.splits:Export", "FILE --format coco --out F", "the format of another tool"),
     "parse": ("studies.commands.splits:Parse", "FILE --parser spacy-rules", "captions to scene graphs"),
+    "false-captions": (
+        "studies.commands.false_captions:FalseCaptions",
+        "FILE --out F.jsonl",
+        "false captions made from true ones",
+    ),
     "nmi": ("studies.commands.splits:Nmi", "FILE", "how much objects in captions tell of their attributes"),
     "import-hf": ("studies.commands.splits:ImportHf", "FOLDER --data-root DATA", "a benchmark as the hub has it"),
     "cards": ("studies.commands.splits:Cards", "verify CARD.json", "whether scores on a frozen benchmark hold"),
