@@ -110,8 +110,8 @@ WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 
 def folder_classes(folder: Path, name: str = "") -> dict[str, str]:
-    """The name of the class of each folder in the set called `name`, by default as its folder. Raises for fewer than two
-    folders, and for an unknown folder."""
+    """The name of the class of each folder in the set called `name`, by default as its folder. Raises for fewer than
+    two folders, and for an unknown folder."""
     folders, list_file = [path.name for path in folders_in(folder)], folder / "classes.txt"
     classes = None if list_file.is_file() else known_classes(name or folder.name)
     if classes is not None:

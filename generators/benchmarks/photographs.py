@@ -74,7 +74,7 @@ class PhotographBenchmark(Benchmark):
     made_texts: bool = False
     """Whether our code made the texts; results then keep them."""
     as_stored: bool = False
-    """Whether official code scales pictures before it makes them RGB, palettes and all; most code makes them RGB first."""
+    """Whether official code scales pictures before it makes them RGB, palettes and all; most code does it first."""
     lacking: str
     """Message that says which images are missing; empty if none are."""
 
@@ -220,7 +220,7 @@ def is_whole(record: Record) -> bool:
     """Whether a record has enough texts for its images, and the one that is true."""
     images, texts = len(record.images), len(record.texts)
     choices = max(images, texts) if min(images, texts) == 1 else 1
-    return 0 < images and (images <= texts or texts == 1) and 0 <= record.truth < choices
+    return images > 0 and (images <= texts or texts == 1) and 0 <= record.truth < choices
 
 
 def image_names(records: Sequence[Record]) -> set[str]:

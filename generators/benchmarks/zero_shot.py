@@ -1,6 +1,6 @@
 """Zero-shot classification (Radford et al. 2021): images are compared with class names in templates. And ImageNet-AO.
 
-Images lie at `zero_shot/SET/CLASS/*.jpg`, as in torchvision's ImageFolder, or at `zero_shot/SET/images/CLASS`. Class names are read from `SET/classes.txt`
+Images lie at `zero_shot/SET/CLASS/*.jpg`, as in torchvision's ImageFolder. Class names are read from `SET/classes.txt`
 (`class_folders.py`) and templates from `SET/templates.txt`, with {c} for the class. Without these files they are CLIP's
 if SET is a name of CLIP_benchmark (imagenet1k, imagenet-a, pets, ...); for other sets, folders have the names of their
 classes and the only template is "a photo of a {c}.".

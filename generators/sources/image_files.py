@@ -40,9 +40,9 @@ class ImageFiles:
         """Raises unless all files are there.
 
         `boxes` has, for each name, None or the left, top, width and height of the part that is the image. `squashed`
-        and `interpolation` are as in `square`. `workers` threads decode. Pictures are turned as their EXIF says, if they
-        are to be `upright`; otherwise those that EXIF would turn are counted in `turned`. `as_stored`: they become RGB
-        after they are scaled, not before, so palettes are scaled without interpolation, as open_clip's transform does.
+        and `interpolation` are as in `square`. `workers` threads decode. `upright`: EXIF turns pictures; otherwise
+        `turned` gets the names of those that it would turn. `as_stored`: pictures become RGB after they are scaled, not
+        before, so palettes are scaled without interpolation, as by open_clip's transform.
         """
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
         self.root, self.names, self.resolution = self.folders.folders[0], names, resolution
@@ -140,7 +140,7 @@ class ImageFiles:
 def square(
     picture: Image.Image, resolution: int, squashed: bool = False, interpolation: str = "bicubic"
 ) -> UInt8[np.ndarray, "r r 3"]:
-    """A picture as the square in RGB that a tower reads: the whole picture if `squashed`, else its central square, after
+    """A picture as the square in RGB that a tower reads: the whole of it if `squashed`, else its central square, after
     scaling its shorter side to `resolution` pixels. `interpolation` names one of Pillow's filters."""
     resample = getattr(Image.Resampling, interpolation.upper(), Image.Resampling.BICUBIC)
     if squashed:
