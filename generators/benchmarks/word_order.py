@@ -102,12 +102,11 @@ def word_orders(name: str, retrieval: BenchmarkSpec, collection: str) -> Benchma
 
     def build(place: Place) -> ItemBenchmark:
         if ready := place.path(given).is_file():
-            texts_of = ((file, texts) for file, texts in given_orders(place.path(given)))
+            texts_of = given_orders(place.path(given))
         else:
-            captions = [
-                (file, k, text) for file, its in karpathy_test(place, retrieval.one_of) for k, text in enumerate(its)
-            ]
-            texts_of = ((file, caption_and_shuffles(text, f"{file} {k}", place.tag)) for file, k, text in captions)
+            captions = karpathy_test(place, retrieval.one_of)
+            named = ((file, f"{file} {k}", text) for file, its in captions for k, text in enumerate(its))
+            texts_of = ((file, caption_and_shuffles(text, record, place.tag)) for file, record, text in named)
         seen, records = Counter[str](), []
         for file, texts in texts_of:
             records.append(Record(f"{file} {seen[file]}", GROUP, (Photograph(file),), texts, file))

@@ -65,16 +65,13 @@ def write_classes(
                 counts[number] += 1
         if not counts:
             raise UserError(unread.first or f"{folder} has no rows; get it again")
-        if bare := [
-            names[number] if names else number for number in range(len(names) or IMAGENETS) if not counts[number]
-        ]:
+        called = names or range(IMAGENETS)
+        if bare := [name for number, name in enumerate(called) if not counts[number]]:
             raise UserError(f"{folder} has no images of {shown(bare)}; get it again, or name another --split")
         if len(names) == 1:
             raise UserError(f"{folder} has one class, and choosing needs at least 2")
-        for file, texts in {
-            "classes": [f"{k}\t{text}" for k, text in enumerate(names)],
-            "templates": templates,
-        }.items():
+        classes = [f"{k}\t{text}" for k, text in enumerate(names)]
+        for file, texts in {"classes": classes, "templates": templates}.items():
             if texts:
                 (scratch / place / f"{file}.txt").write_text("\n".join((*texts, "")), encoding="utf-8")
         put_below(root, scratch)

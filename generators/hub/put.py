@@ -1,5 +1,5 @@
-"""Tells the names of the hub's folders, writes annotation files, and moves what is finished below a data root, nothing if
-one file differs there.
+"""Tells the names of the hub's folders, writes annotation files, and moves what is finished below a data root, nothing
+if one file differs there.
 
 In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of links to `datasets--OWNER--SET/blobs`.
 """
