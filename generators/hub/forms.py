@@ -236,4 +236,6 @@ def own_form(name: str) -> HubForm:
         raise UserError(
             f"--form {name} is no file.py:NAME of a HubForm; `menagerie new mine.py --kind form` writes one"
         )
+    if other := next((file for file in form.files.values() if not file.endswith((".json", ".jsonl"))), ""):
+        raise UserError(f"--form {name}: {form.benchmark} reads {other}, and a form writes .json or .jsonl alone")
     return form

@@ -4,6 +4,7 @@ files."""
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,8 @@ def import_folder(
     if part:
         choose(f"part of {chosen.benchmark}", part, chosen.parts)
     taken, unread = select_tables(tables, chosen, split), Unread(allow_missing)
+    if form:
+        chosen = replace(chosen, more=tuple(hub_columns(taken[0])))  # `record` may read any column
     left_out = [table.name for table in tables if table not in taken]
     read = [table.name for table in taken]
     if chosen is CLASSES:

@@ -1,6 +1,5 @@
 """A benchmark and a form of the hub in files of a user's own: those that `menagerie new` writes, and the docs show."""
 
-import csv
 import io
 import json
 import re
@@ -10,7 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.models.checkpoint import save_checkpoint
+from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.sources.place import Place
+from menagerie.models.evaluation.scoring import score_items
+from menagerie.studies.scoring.benchmarks import subject_of
 from tests.command import ROOT, succeed
 from tests.helpers.benchmark_files import write_images, write_json
 from tests.helpers.scorers import scorer
@@ -24,25 +26,22 @@ def test_the_benchmark_of_the_docs_is_checked_and_scored(tmp_path):
     text = (ROOT / "docs/extending.md").read_text().partition("## A benchmark of your own")[2]
     assert re.search(r"```python\n(.*?)```", text, re.DOTALL)[1] == (tmp_path / "mine.py").read_text()
     names = [f"{k}.jpg" for k in range(4)]
-    captions = ["a cat", "a dog", "a cup"]
+    captions = ["a red cat", "a red dog", "a dog"]
     rows = [
         {"image": name, "captions": captions, "answer": k % 3, "kind": "ab"[k // 2]} for k, name in enumerate(names)
     ]
     write_json(tmp_path / "DATA/mine/records.json", rows)
     write_images(tmp_path / "DATA/mine/images", names)
-    save_checkpoint(tmp_path / "ours", "clip", scorer("clip"))
     named = ["--benchmarks", "mine.py:BENCHMARK", "--data-root", "DATA"]
     checked = succeed([*MENAGERIE, "transfer", "--check", *named], tmp_path, figures=False)
     assert "mine: complete, 4 records" in checked.stdout
-    options = ["--out", "out", "--threads", "1", "--workers", "1", "--unknown-words", "skip"]
-    succeed([*MENAGERIE, "transfer", "ours", *named, *options], tmp_path, figures=False)
-    results = {row["name"]: row for row in csv.DictReader((tmp_path / "out/results.csv").open())}
-    assert {name: row["n"] for name, row in results.items()} == {
-        "a": "2",
-        "b": "2",
-        "macro over kinds": "4",
-        "micro": "4",
-    }
+    spec = load_benchmark(f"{tmp_path}/mine.py:BENCHMARK")
+    bench = subject_of(spec, spec.build(Place(tmp_path / "DATA", 32))).bench  # as the process that scores it has it
+    assert len(score_items(scorer("clip"), bench, items=bench.items)) == 4
+    constant = [bench.outcome(item, np.zeros((1, 3))) for item in bench.items]
+    assert [outcome.official for outcome in constant] == [1, 0, 0, 1]
+    found = {name: its.official for name, its in bench.headlines(bench.items, constant).items()}
+    assert found == {"macro over kinds": 0.5, "micro": 0.5}
 
 
 def test_the_form_of_menagerie_new_is_imported(tmp_path):
