@@ -129,7 +129,7 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
 
 def first_of_best(scores: Scores, truth: int = 0) -> Outcome:
     """Like `texts_chosen`, but officially the first of equal scores wins, as with `argmax`. The true text of a single
-    image is the first of the scores, and number `truth` in the file: from 0 on, it loses ties with those before it."""
+    image is the first of the scores; in the file it has the index `truth`, and loses ties with those before it."""
     outcome = texts_chosen(scores)
     before = scores[0, 1 : truth + 1]
     first = (scores.argmax(1) == np.arange(len(scores))).all() and not (before == scores[0, 0]).any()

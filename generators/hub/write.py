@@ -94,11 +94,11 @@ def import_folder(
         return import_webdataset(folder, root, split or SPLIT, benchmark)
     if benchmark:
         choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS} | {CLASSES.benchmark}))
+    forms = [own_form(form)] if form else [one for one in (*FORMS, CLASSES) if benchmark in ("", one.benchmark)]
     if not (tables := tables_in(folder)):
         raise UserError(where_it_belongs(folder, root))
     if split:
         choose("--split", split, sorted({table.split for table in tables}))
-    forms = [own_form(form)] if form else [one for one in (*FORMS, CLASSES) if benchmark in ("", one.benchmark)]
     chosen = recognise_form(next(its for its in tables if split in ("", its.split)), forms, own_name(folder))
     if part and chosen.part_column:
         raise UserError(f"the column {chosen.part_column!r} says which part a row is of; leave --part out")

@@ -43,7 +43,7 @@ def folders_given(given: Sequence[str], specs: Iterable[BenchmarkSpec | SourceSp
         inside = any(f"{name}/".startswith(f"{folder}/") for folder in known) and ".." not in name.split("/")
         if not found or not inside:
             places = ", ".join(sorted(known))
-            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of these or a folder below it: {places}")
+            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of {places}, or a folder below one")
         if not Path(path).is_dir():
             raise UserError(f"--images {text}: there is no folder {path}")
         if Path(path).resolve() in map(Path.resolve, folders.get(name, ())):
