@@ -75,4 +75,4 @@ def write_classes(
             if texts:
                 (scratch / place / f"{file}.txt").write_text("\n".join((*texts, "")), encoding="utf-8")
         put_below(root, scratch)
-    return ImportSummary(BENCHMARK.name, place, {name: counts.total()}, counts.total(), [], unread.told())
+    return ImportSummary(BENCHMARK.name, place, {name: counts.total()}, counts.total(), [], [])

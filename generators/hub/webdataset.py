@@ -1,4 +1,4 @@
-"""Makes CLIP_benchmark's webdatasets folders of images by class, which `zero-shot` reads, or to retrieval's files.
+"""Makes CLIP_benchmark's webdatasets folders of images by class, which `zero-shot` reads, or retrieval's files.
 
 These are the `wds_` sets of huggingface.co/clip-benchmark. A set has `classnames.txt`, with one name a line, and
 `zeroshot_classification_templates.txt`, with {c} for the class. Each split is a folder of tar files, with their number
@@ -34,7 +34,7 @@ def is_webdataset(folder: Path) -> bool:
     return any((folder / file).is_file() for file in (CLASSES, TYPE)) and any(folder.glob("*/*.tar"))
 
 
-def import_webdataset(folder: Path, root: Path, split: str, benchmark: str = "") -> ImportSummary:
+def import_webdataset(folder: Path, root: Path, split: str, benchmark: str, unread: Unread) -> ImportSummary:
     """Write the images of a split below the data root `root`: by class, or with captions for a `benchmark` of
     retrieval, by default the one that the set's name tells."""
     kind = read_foreign_text(folder / TYPE).strip().lower() if (folder / TYPE).is_file() else ""
@@ -49,18 +49,18 @@ def import_webdataset(folder: Path, root: Path, split: str, benchmark: str = "")
     ending = "txt" if kind == RETRIEVAL else "cls"
     rows = (row for shard in shards(folder / split) for row in read_samples(shard, refused, ending))
     if kind == RETRIEVAL:
-        made = import_captions(folder, root, benchmark or RETRIEVALS.get(name, ""), rows)
+        made = import_captions(folder, root, benchmark or RETRIEVALS.get(name, ""), rows, unread)
     else:
         names = read_list(folder / CLASSES)
         templates = read_templates(folder / TEMPLATES) if (folder / TEMPLATES).is_file() else []
-        images = rows, lambda row: class_of(row, names), Unread(False)
+        images = rows, lambda row: class_of(row, names), unread
         made = write_classes(folder, root, name, images, names, templates)
     left_out = [f"{why} ({number})" for why, number in refused.items()]
-    left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})
+    left_out += [*sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split}), *unread.told()]
     return made._replace(read=[split], left_out=left_out)
 
 
-def import_captions(folder: Path, root: Path, benchmark: str, rows: Iterable[FileRow]) -> ImportSummary:
+def import_captions(folder: Path, root: Path, benchmark: str, rows: Iterable[FileRow], unread: Unread) -> ImportSummary:
     """Write images and their captions, a line each, as a benchmark of retrieval reads them."""
     if not benchmark:
         known = ", ".join(dict.fromkeys(RETRIEVALS.values()))
@@ -70,17 +70,26 @@ def import_captions(folder: Path, root: Path, benchmark: str, rows: Iterable[Fil
     with scratch_below(root) as scratch:
         pictures, records = PictureFolder(folder, scratch / place), []
         for row in rows:
-            try:
-                captions = list(filter(None, map(str.strip, decode_text(row.content["txt"]).splitlines())))
-            except UnicodeError as error:
-                raise row.error(f"has captions that aren't UTF-8 ({error})") from error
-            records.append({"image": pictures.keep(row, IMAGE), "caption": captions})
+            with unread.counting():
+                captions = caption_lines(row)
+                records.append({"image": pictures.keep(row, IMAGE), "caption": captions})
         if not records:
-            raise UserError(f"{folder} has no images with captions; get it again")
+            raise UserError(unread.first or f"{folder} has no images with captions; get it again")
         warning = write_annotations(scratch, form, {"": records})
         count = sum(1 for _ in pictures.out.glob("*"))
         put_below(root, scratch, place)
     return ImportSummary(benchmark, place, {"": len(records)}, count, [], [], warning=warning)
+
+
+def caption_lines(row: FileRow) -> list[str]:
+    """The captions of an image, a line each; raises if there are none."""
+    try:
+        captions = list(filter(None, map(str.strip, decode_text(row.content["txt"]).splitlines())))
+    except UnicodeError as error:
+        raise row.error(f"has captions that aren't UTF-8 ({error})") from error
+    if not captions:
+        raise row.error("has no captions")
+    return captions
 
 
 def shards(folder: Path) -> list[Path]:

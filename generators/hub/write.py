@@ -12,7 +12,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import check_option_folder
 from menagerie.envs.core.reading import files_below
-from menagerie.generators.benchmarks.registry import load_benchmark, names
+from menagerie.generators.benchmarks import registry
 from menagerie.generators.hub.classes import CLASSES, import_classes
 from menagerie.generators.hub.forms import FORMS, HubForm, own_form, part_in
 from menagerie.generators.hub.pictures import PictureFolder
@@ -88,10 +88,11 @@ def import_folder(
     check_option_folder("--data-root", root)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; name one that was downloaded from the Hugging Face hub")
+    unread = Unread(allow_missing)
     if is_webdataset(folder):
         if part or form:
             raise UserError(f"{folder} is a webdataset, whose form is known; leave --part and --form out")
-        return import_webdataset(folder, root, split or SPLIT, benchmark)
+        return import_webdataset(folder, root, split or SPLIT, benchmark, unread)
     if benchmark:
         choose("benchmark of the hub", benchmark, sorted({form.benchmark for form in FORMS} | {CLASSES.benchmark}))
     forms = [own_form(form)] if form else [one for one in (*FORMS, CLASSES) if benchmark in ("", one.benchmark)]
@@ -100,36 +101,42 @@ def import_folder(
     if split:
         choose("--split", split, sorted({table.split for table in tables}))
     chosen = recognise_form(next(its for its in tables if split in ("", its.split)), forms, own_name(folder))
-    if part and chosen.part_column:
-        raise UserError(f"the column {chosen.part_column!r} says which part a row is of; leave --part out")
-    if part:
-        choose(f"part of {chosen.benchmark}", part, chosen.parts)
-    taken, unread = select_tables(tables, chosen, split), Unread(allow_missing)
+    taken = select_tables(tables, chosen, split)
     if form:
         chosen = replace(chosen, more=tuple(hub_columns(taken[0])))  # `record` may read any column
-    left_out = [table.name for table in tables if table not in taken]
-    read = [table.name for table in taken]
-    if chosen is CLASSES:
-        made = import_classes(folder, root, taken[0], unread)
-        return made._replace(read=read, left_out=[*left_out, *unread.told()])
-    images = chosen.spec.images[0]
+    made = import_tables(folder, root, taken, chosen, part, unread)
+    cut = "the hub cut this set: these are its first rows alone" * any(PARTIAL in table.name for table in taken)
+    left_out = [*(table.name for table in tables if table not in taken), *unread.told()]
+    return made._replace(left_out=left_out, warning="; ".join(filter(None, (made.warning, cut))))
+
+
+def import_tables(
+    folder: Path, root: Path, tables: Sequence[HubTable], form: HubForm, part: str, unread: Unread
+) -> ImportSummary:
+    """Write the files of tables in a form. Raises for a `part` that the benchmark doesn't have, or that a column
+    tells."""
+    if part and form.part_column:
+        raise UserError(f"the column {form.part_column!r} says which part a row is of; leave --part out")
+    if part:
+        choose(f"part of {form.benchmark}", part, form.parts)
+    read = [table.name for table in tables]
+    if form is CLASSES:
+        return import_classes(folder, root, tables[0], unread)._replace(read=read)
+    images = form.spec.images[0]
     with scratch_below(root) as scratch:
         pictures = PictureFolder(folder, scratch / images)
-        records = convert_rows(taken, chosen, (part, own_name(folder)), pictures, unread)
-        warnings = [write_annotations(scratch, chosen, records)]
+        records = convert_rows(tables, form, (part, own_name(folder)), pictures, unread)
+        warning = write_annotations(scratch, form, records)
         count = sum(1 for _ in pictures.out.glob("*"))
         put_below(root, scratch, images)
-    warnings += ["the hub cut this set: these are its first rows alone"] * any(PARTIAL in name for name in read)
-    counts = {} if chosen.images_only else {name: len(rows) for name, rows in records.items()}
-    says = "; ".join(filter(None, warnings))
-    benchmark = chosen.benchmark
-    return ImportSummary(benchmark, images, counts, count, read, [*left_out, *unread.told()], chosen.note, says)
+    counts = {} if form.images_only else {name: len(rows) for name, rows in records.items()}
+    return ImportSummary(form.benchmark, images, counts, count, read, [], form.note, warning)
 
 
 def where_it_belongs(folder: Path, root: Path) -> str:
     """What to do with a folder without tables: perhaps a clone with a benchmark's own files, or with archives."""
     files = {path.name: path for path in files_below(folder) if ".git" not in path.parts}
-    specs = [load_benchmark(name) for name in names()]
+    specs = [registry.load_benchmark(name) for name in registry.names()]
     found = {spec.name: [file for file in (*spec.files, *spec.one_of) if Path(file).name in files] for spec in specs}
     best = max(specs, key=lambda spec: len(found[spec.name]))
     says = [f"there are no parquet or arrow files in {folder}"]
