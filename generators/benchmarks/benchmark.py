@@ -32,10 +32,12 @@ class Item(NamedTuple):
     """A name shared by records that resemble each other: a bootstrap draws them together."""
     true: int = 1
     """Number of texts that belong with each image: those of image i start at text i."""
+    truth: int = 0
+    """Where the true text of one image, or the true image of one text, stands in the file; here it is the first."""
 
     def own(self, image: int) -> range:
         """The indices of the item's texts that belong with its image number `image`."""
-        return range(image, image + self.true)
+        return range(image, min(image + self.true, len(self.texts)))
 
 
 # Of k images with m texts, which differ between items of one list: the underscores say that the names bind nothing.
@@ -125,11 +127,13 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
     return group._replace(tied=texts.tied or images.tied)
 
 
-def first_of_best(scores: Scores) -> Outcome:
+def first_of_best(scores: Scores, truth: int = 0) -> Outcome:
     """Like `texts_chosen`, but officially the first of equal scores wins, as with `argmax`. The true text of a single
-    image comes first, so it wins all its ties."""
+    image is the first of the scores; in the file it has the index `truth`, and loses ties with those before it."""
     outcome = texts_chosen(scores)
-    return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
+    before = scores[0, 1 : truth + 1]
+    first = (scores.argmax(1) == np.arange(len(scores))).all() and not (before == scores[0, 0]).any()
+    return outcome._replace(official=float(first))
 
 
 def first_of_shuffled(scores: Scores, record: str) -> Outcome:
