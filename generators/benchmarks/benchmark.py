@@ -19,7 +19,8 @@ from menagerie.generators.captions.templates import Caption
 
 
 class Item(NamedTuple):
-    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; others are false."""
+    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; others are false. Of several
+    images with one text the first belongs with it."""
 
     record: str
     """Name of its record. Record and task identify an item in every run, so that runs can be paired."""
@@ -35,7 +36,7 @@ class Item(NamedTuple):
 
     def own(self, image: int) -> range:
         """The indices of the item's texts that belong with its image number `image`."""
-        return range(image, image + self.true)
+        return range(image, min(image + self.true, len(self.texts)))
 
 
 # Of k images with m texts, which differ between items of one list: the underscores say that the names bind nothing.

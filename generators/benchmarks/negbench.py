@@ -7,12 +7,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Scores, Summary, texts_chosen
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, summaries_by_task
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
+from menagerie.generators.benchmarks.photographs import Photograph, PlacedBenchmark, Record, summaries_by_task
 from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.benchmarks.retrieval import Retrieval, caption_records
 from menagerie.generators.sources.kept_out import COCO, file_numbers
-from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.rows import read_csv
 
 FILES = {
@@ -24,19 +23,8 @@ OPTIONS = tuple(f"caption_{k}" for k in range(4))
 TEMPLATES = ("positive", "negative", "hybrid")
 
 
-class NegBench(ItemBenchmark):
-    """Multiple choice. Items list the true caption first; officially the first in the file's order wins a tie."""
-
-    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """The tag of each record is the position of its true caption in the file."""
-        super().__init__(name, folder, records, place)
-        self.places = {record.name: int(record.tags[0]) for record in records}
-
-    def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Officially right if no caption before the true one in the file scores as high, and none after it higher."""
-        true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
-        official = float((others[:place] < true).all() and (others[place:] <= true).all())
-        return texts_chosen(scores)._replace(official=official)
+class NegBench(PlacedBenchmark):
+    """Multiple choice. Items list the true caption first."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each of the two sets of images, the mean over all its records."""

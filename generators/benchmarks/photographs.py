@@ -40,8 +40,8 @@ class Photograph(NamedTuple):
 
 
 class Record(NamedTuple):
-    """k images and m texts. Image i belongs with text i and texts from k on are false, unless the benchmark says that
-    more texts are true (`ItemBenchmark`, `Retrieval`)."""
+    """k images and m texts. Image i belongs with text i; texts from k on and images from m on are false, unless the
+    benchmark says that more texts are true (`ItemBenchmark`, `Retrieval`)."""
 
     name: str
     task: str
@@ -173,6 +173,22 @@ class ItemBenchmark(PhotographBenchmark):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         return (self._rules.get("") or self._rules[item.task])(scores)
+
+
+class PlacedBenchmark(ItemBenchmark):
+    """A benchmark of one image and several texts, or several images and one text, of which the first is true.
+    Officially the first of equal scores in the file's order wins."""
+
+    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
+        """The first tag of each record, whose name is unique, is the position of the true one in the file's order."""
+        super().__init__(name, folder, records, place)
+        self.places = {record.name: int(record.tags[0]) for record in self.records}
+
+    def outcome(self, item: Item, scores: Scores) -> Outcome:
+        """Officially right if none before the true one in the file's order scores as high, and none after it higher."""
+        true, others, place = scores.flat[0], scores.ravel()[1:], self.places[item.record]
+        official = float((others[:place] < true).all() and (others[place:] <= true).all())
+        return texts_chosen(scores.reshape(1, -1))._replace(official=official)
 
 
 def check_benchmark_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:

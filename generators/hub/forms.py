@@ -123,6 +123,11 @@ def bivlc_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     return images | texts_under(row, *SWAPS, "type", "subtype")
 
 
+def vismin_record(row: FileRow, keep: Keep) -> dict[str, Any]:
+    """Two images, each with its text; the questions for models that write text are left out."""
+    return {key: keep(key) for key in ("image_0", "image_1")} | texts_under(row, "text_0", "text_1", "category")
+
+
 TAGS = (*four_way.TAGS, "tag")
 CAPTIONS = ("true_caption", "false_caption")
 SIDED = ("bbox", *SIDES)
@@ -167,6 +172,7 @@ FORMS = (
         "colorswap", "stanfordnlp/colorswap", ("id", "image_1", "image_2", "caption_1", "caption_2"), colorswap_record
     ),
     HubForm("bivlc", "imirandam/BiVLC", ("image", "negative_image", *SWAPS, "type", "subtype"), bivlc_record),
+    HubForm("vismin", "mair-lab/vismin-bench", ("image_0", "image_1", "text_0", "text_1", "category"), vismin_record),
     HubForm(
         "valse",
         "AsphyXIA/valse",

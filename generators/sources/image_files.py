@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import check_size, picture_error, read_upright
+from menagerie.envs.core.pictures import check_size, picture_error, read_array, read_upright
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.rows import read_foreign_bytes
@@ -101,7 +101,8 @@ class ImageFiles:
 
     def _open(self, index: int) -> Image.Image:
         """The picture of an image, in RGB."""
-        return read_upright(self._bytes(index))
+        content = self._bytes(index)
+        return read_array(content) if self.names[index].endswith(".npy") else read_upright(content)
 
     def _bytes(self, index: int) -> bytes:
         """The bytes of an image's file."""
