@@ -126,7 +126,8 @@ def svo_probes(root, score):
         if len(kinds) == 1:
             true, false = (score[f"{row[column]}.jpg", row["sentence"]] for column in ("pos_image_id", "neg_image_id"))
             right[kinds[0]].append(true > false)
-    return {kind: mean(its) for kind, its in right.items()} | {"all": mean(value for its in right.values() for value in its)}
+    right["all"] = [value for its in right.values() for value in its]
+    return {kind: mean(its) for kind, its in right.items()}
 
 
 def ranks_first(row, column, score):
