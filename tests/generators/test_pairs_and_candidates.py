@@ -148,7 +148,7 @@ def crepe_systematicity(root, score):
 
 
 def crepe_productivity(root, score):
-    return {
+    tasks = {
         f"{kind} {n}": mean(
             ranks_first(row, "hard_negs", score)
             for row in rows_of(root / f"crepe/prod_hard_negatives/{kind}/prod_vg_hard_negs_{kind}_complexity_{n}.csv")
@@ -156,6 +156,7 @@ def crepe_productivity(root, score):
         for kind in ("atom", "negate", "swap")
         for n in range(4, 13)
     }
+    return tasks | {"macro over files": mean(tasks.values())}
 
 
 EVALUATORS = {
