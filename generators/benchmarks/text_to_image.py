@@ -42,15 +42,15 @@ class Spec(PlacedBenchmark):
 
 
 def read_spec(path: Path, part: str) -> Iterator[Record]:
-    """Yield the records of a file, each with its true candidate first."""
+    """Yield the records of a file, each with its true candidate first. Those of the same candidates form a cluster."""
     name, way = part.split()
     for row in read_entries(path, list):
         candidates = list(row.texts("keys"))
-        label = row.whole_number("label", len(candidates) - 1)
+        label, cluster = row.whole_number("label", len(candidates) - 1), f"{part} {min(candidates)}"
         chosen, query = (candidates.pop(label), *candidates), (row.text("query"),)
         files, texts = (query, chosen) if way == "I2T" else (chosen, query)
         images = tuple(Photograph(f"{name}/{file}") for file in files)
-        yield Record(f"{part} {row.place}", part, images, texts, tags=(str(label),))
+        yield Record(f"{part} {row.place}", part, images, texts, cluster, (str(label),))
 
 
 BENCHMARK_SPEC = benchmark_of_files(
