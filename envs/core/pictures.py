@@ -78,6 +78,17 @@ def check_size(width: int, height: int) -> None:
         raise UnfitPicture(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")
 
 
+ORIENTATION = 0x0112  # EXIF's tag
+
+
+def is_turned(picture: Image.Image) -> bool:
+    """Whether the EXIF of a loaded picture says that viewers turn it; damaged EXIF says nothing."""
+    try:
+        return picture.getexif().get(ORIENTATION, 1) in range(2, 9)
+    except Exception:  # each fault of EXIF raises its own type
+        return False
+
+
 def turn_upright(picture: Image.Image, mode: str = "RGB") -> Image.Image:
     """Turn a picture as its EXIF orientation says, if that can be read, and convert it to Pillow's `mode`."""
     picture.load()  # PNGs may have their EXIF behind the pixels

@@ -19,8 +19,7 @@ from menagerie.generators.captions.templates import Caption
 
 
 class Item(NamedTuple):
-    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; others are false. Of several
-    images with one text the first belongs with it."""
+    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; others are false."""
 
     record: str
     """Name of its record. Record and task identify an item in every run, so that runs can be paired."""
@@ -33,6 +32,8 @@ class Item(NamedTuple):
     """A name shared by records that resemble each other: a bootstrap draws them together."""
     true: int = 1
     """Number of texts that belong with each image: those of image i start at text i."""
+    truth: int = 0
+    """Where the true text of one image, or the true image of one text, stands in the file; here it is the first."""
 
     def own(self, image: int) -> range:
         """The indices of the item's texts that belong with its image number `image`."""
@@ -126,11 +127,13 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
     return group._replace(tied=texts.tied or images.tied)
 
 
-def first_of_best(scores: Scores) -> Outcome:
+def first_of_best(scores: Scores, truth: int = 0) -> Outcome:
     """Like `texts_chosen`, but officially the first of equal scores wins, as with `argmax`. The true text of a single
-    image comes first, so it wins all its ties."""
+    image is the first of the scores, and number `truth` in the file: from 0 on, it loses ties with those before it."""
     outcome = texts_chosen(scores)
-    return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
+    before = scores[0, 1 : truth + 1]
+    first = (scores.argmax(1) == np.arange(len(scores))).all() and not (before == scores[0, 0]).any()
+    return outcome._replace(official=float(first))
 
 
 def first_of_shuffled(scores: Scores, record: str) -> Outcome:

@@ -9,7 +9,7 @@ class names of ImageNet's variants, and the folders that a set's test leaves out
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from reprlib import repr as shown
@@ -60,10 +60,13 @@ def known_classes(name: str) -> Classes | None:
     return Classes(names, places, others)
 
 
-def known_templates(name: str) -> Sequence[str]:
-    """CLIP's templates for the set called `name`; a plain one for other sets."""
+def known_templates(name: str, folders: Iterable[str] = ()) -> Sequence[str]:
+    """CLIP's templates for the set called `name`, ImageNet's for a part of ImageNet by its name or by its folders, all
+    WordNet's ids; a plain one for other sets."""
     key = set_name(name)
-    return clip_names()["templates"].get(IMAGENET if key in VARIANTS else key, TEMPLATES)
+    ids = [bool(WORDNET.fullmatch(folder)) for folder in folders]
+    parts = key in VARIANTS or key.lower().startswith("imagenet") or (ids and all(ids))
+    return clip_names()["templates"].get(IMAGENET if parts else key, TEMPLATES)
 
 
 def class_from_folder(name: str, folder: str) -> str:
@@ -77,10 +80,11 @@ def class_from_folder(name: str, folder: str) -> str:
 
 @cache
 def set_name(name: str) -> str:
-    """CLIP_benchmark's name of a data set, by letters and digits alone ("eurosat" for "EuroSAT"); else `name`."""
+    """CLIP_benchmark's name of a data set, by letters and digits alone ("eurosat" for "EuroSAT", "objectnet" for
+    "objectnet-1.0"); else `name`."""
     keys = (*clip_names()["classes"], *clip_names()["templates"], *VARIANTS)
     known = {"".join(filter(str.isalnum, key)).lower(): key for key in keys}
-    return known.get("".join(filter(str.isalnum, name)).lower(), name)
+    return known.get("".join(filter(str.isalnum, name.removesuffix("-1.0"))).lower(), name)
 
 
 def with_spaces(name: str) -> str:
@@ -100,28 +104,32 @@ def clip_names() -> dict[str, Any]:
     return read_json(DATA / "classes.json")
 
 
-NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
+WORDNET = re.compile(r"n[0-9]{8}")
+NO_WORD = re.compile(rf"{WORDNET.pattern}|[0-9]+")  # folder names that aren't words: ids and numbers
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 
-def folder_classes(folder: Path) -> dict[str, str]:
-    """The name of the class of each folder in a set; raises for fewer than two folders, and for an unknown folder."""
+def folder_classes(folder: Path, name: str = "") -> dict[str, str]:
+    """The name of the class of each folder in the set called `name`, by default as its folder. Raises for fewer than
+    two folders, and for an unknown folder."""
     folders, list_file = [path.name for path in folders_in(folder)], folder / "classes.txt"
-    classes = None if list_file.is_file() else known_classes(folder.name)
+    classes = None if list_file.is_file() else known_classes(name or folder.name)
     if classes is not None:
-        folders = [name for name in folders if normalize_name(name) not in classes.others]
+        folders = [at for at in folders if normalize_name(at) not in classes.others]
     if len(folders) < 2:
         raise UserError(f"{folder} has {len(folders)} folders of classes, and choosing needs at least 2")
     if list_file.is_file():
         return listed_names(list_file, folders)
     if classes is not None:
         return known_names(folder, folders, classes)
-    if wordless := next((name for name in folders if NO_WORD.fullmatch(name)), None):
+    if (whole := known_classes(IMAGENET)) and all(WORDNET.fullmatch(at) and at in whole.places for at in folders):
+        return {at: whole.names[whole.places[at]] for at in folders}
+    if wordless := next((at for at in folders if NO_WORD.fullmatch(at)), None):
         raise UserError(
             f"the name of the class {wordless!r} in {folder} isn't known; {WAY_OUT} of {list_file}, or call "
             "the folder as CLIP_benchmark calls the set (imagenet1k, imagenet-a, ...)"
         )
-    return {name: class_from_folder(folder.name, name) for name in folders}
+    return {at: class_from_folder(name or folder.name, at) for at in folders}
 
 
 def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:

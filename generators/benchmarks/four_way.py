@@ -132,10 +132,16 @@ def read_mmvp(path: Path, part: str) -> Iterator[Record]:
         yield Record(" ".join(map(str, numbers)), first.text(PATTERN), images, texts)
 
 
+class StatementPairs(ItemBenchmark):
+    """MMVP-VLM; its code gives CLIP's transform the pictures as they were opened."""
+
+    figures, as_stored = ("macro over patterns",), True
+
+
 BENCHMARK_MMVP_VLM = benchmark_of_files(
     "mmvp-vlm",
     {"": MMVP},
     read_mmvp,
     MMVP_IMAGES,
-    kind=partial(ItemBenchmark, rules=second_of_level, figures=("macro over patterns",)),
+    kind=partial(StatementPairs, rules=second_of_level),
 )

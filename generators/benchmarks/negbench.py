@@ -5,10 +5,11 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
-from menagerie.generators.benchmarks.photographs import Photograph, PlacedBenchmark, Record, summaries_by_task
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best
+from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record, summaries_by_task
 from menagerie.generators.benchmarks.registry import benchmark_of_files
 from menagerie.generators.benchmarks.retrieval import Retrieval, caption_records
 from menagerie.generators.sources.kept_out import COCO, file_numbers
@@ -23,8 +24,8 @@ OPTIONS = tuple(f"caption_{k}" for k in range(4))
 TEMPLATES = ("positive", "negative", "hybrid")
 
 
-class NegBench(PlacedBenchmark):
-    """Multiple choice. Items list the true caption first."""
+class NegBench(ItemBenchmark):
+    """Multiple choice; officially the first in the file's order wins a tie."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """For each of the two sets of images, the mean over all its records."""
@@ -32,15 +33,15 @@ class NegBench(PlacedBenchmark):
 
 
 def read_choices(path: Path, part: str) -> Iterator[Record]:
-    """Yield the records of a file, each with its true caption first."""
+    """Yield the records of a file."""
     columns = ("image_path", *OPTIONS, "correct_answer", "correct_answer_template")
     for number, row in enumerate(read_csv(path, columns), start=1):
         template, options = row.text("correct_answer_template"), [row.text(option) for option in OPTIONS]
         if template not in TEMPLATES:
             raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
         true, image = row.whole_number("correct_answer", len(OPTIONS) - 1), row.file_name("image_path")
-        texts = (options.pop(true), *options)
-        yield Record(f"{part} {number}", f"{part} {template}", (Photograph(image),), texts, image, (str(true),))
+        shown = (Photograph(image),)
+        yield Record(f"{part} {number}", f"{part} {template}", shown, tuple(options), image, truth=true)
 
 
 BENCHMARK = benchmark_of_files(
@@ -48,7 +49,7 @@ BENCHMARK = benchmark_of_files(
     FILES,
     read_choices,
     IMAGES,
-    kind=NegBench,
+    kind=partial(NegBench, rules=first_of_best),
     shows=lambda path, images: file_numbers(COCO, path, images if path.name == Path(FILES["coco"]).name else ()),
 )
 

@@ -12,7 +12,16 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores, Summary, summarise, texts_chosen
+from menagerie.generators.benchmarks.benchmark import (
+    Benchmark,
+    Item,
+    Outcome,
+    Scores,
+    Summary,
+    first_of_best,
+    summarise,
+    texts_chosen,
+)
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
@@ -40,7 +49,8 @@ class Photograph(NamedTuple):
 
 
 class Record(NamedTuple):
-    """k images and m texts. Image i belongs with text i; texts from k on and images from m on are false, unless the
+    """k images and m texts, in their file's order. Of one image with several texts, or of one text with several images,
+    the one at `truth` is true. Otherwise image i belongs with text i, and texts from k on are false, unless the
     benchmark says that more texts are true (`ItemBenchmark`, `Retrieval`)."""
 
     name: str
@@ -51,6 +61,8 @@ class Record(NamedTuple):
     """A name shared by records that resemble each other: a bootstrap draws them together."""
     tags: tuple[str, ...] = ()
     """Names of groups of records whose results are reported too."""
+    truth: int = 0
+    """Index of the true text of an image, or of the true image of a text; it decides who wins a tie under an argmax."""
 
 
 class PhotographBenchmark(Benchmark):
@@ -61,6 +73,8 @@ class PhotographBenchmark(Benchmark):
     mean over all records. Without any, the tasks are reported."""
     made_texts: bool = False
     """Whether our code made the texts; results then keep them."""
+    as_stored: bool = False
+    """Whether official code scales pictures before it makes them RGB, palettes and all; most code does it first."""
     lacking: str
     """Message that says which images are missing; empty if none are."""
 
@@ -78,7 +92,7 @@ class PhotographBenchmark(Benchmark):
         self.missing = Counter(record.task for record in self.dropped)
         shown = list(dict.fromkeys(image for record in self.records for image in record.images))
         reading = {"squashed": place.squashed, "interpolation": place.interpolation, "workers": place.workers}
-        reading["boxes"] = [image.box for image in shown]
+        reading |= {"boxes": [image.box for image in shown], "upright": False, "as_stored": self.as_stored}
         self.files = ImageFiles(images, [image.file for image in shown], place.resolution, **reading)
         self.numbers = {image: number for number, image in enumerate(shown)}
 
@@ -96,7 +110,7 @@ class PhotographBenchmark(Benchmark):
 
     def content(self) -> Iterator[str]:
         """Yield everything that decides a result except pixels: records, and the sizes of image files in bytes."""
-        yield from (repr(record[:-1]) for record in self.records)  # without tags, which change no score
+        yield from (repr((*record[:5], record.truth)) for record in self.records)  # without tags: they change no score
         for name in sorted(image_names(self.records)):
             yield f"{name} {self.files.place(name).stat().st_size}"
 
@@ -150,10 +164,11 @@ class ItemBenchmark(PhotographBenchmark):
         self.items = [
             Item(
                 *(record.name, record.task),
-                tuple(self.numbers[image] for image in record.images),
-                tuple(captions[text] for text in record.texts),
+                true_first([self.numbers[image] for image in record.images], record),
+                true_first([captions[text] for text in record.texts], record),
                 record.cluster or record.name,
                 true_texts,
+                record.truth,
             )
             for record in self.records
         ]
@@ -172,23 +187,16 @@ class ItemBenchmark(PhotographBenchmark):
         return made
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        return (self._rules.get("") or self._rules[item.task])(scores)
+        """Score an item by its rule; of one text with several images, the rule gets a row with the images' scores."""
+        rule = self._rules.get("") or self._rules[item.task]
+        row = np.ascontiguousarray(scores.T) if len(item.texts) == 1 else scores
+        return first_of_best(row, item.truth) if rule is first_of_best else rule(row)
 
 
-class PlacedBenchmark(ItemBenchmark):
-    """A benchmark of one image and several texts, or several images and one text, of which the first is true.
-    Officially the first of equal scores in the file's order wins."""
-
-    def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """The first tag of each record, whose name is unique, is the position of the true one in the file's order."""
-        super().__init__(name, folder, records, place)
-        self.places = {record.name: int(record.tags[0]) for record in self.records}
-
-    def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Officially right if none before the true one in the file's order scores as high, and none after it higher."""
-        true, others, place = scores.flat[0], scores.ravel()[1:], self.places[item.record]
-        official = float((others[:place] < true).all() and (others[place:] <= true).all())
-        return texts_chosen(scores.reshape(1, -1))._replace(official=official)
+def true_first(options: Sequence[Each], record: Record) -> tuple[Each, ...]:
+    """The images or the texts of a record, that at `truth` first; all of them if they are only one."""
+    place = record.truth if len(options) > 1 else 0
+    return (options[place], *options[:place], *options[place + 1 :])
 
 
 def check_benchmark_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
@@ -198,9 +206,21 @@ def check_benchmark_records(name: str, folder: SearchedFolders, records: Sequenc
     named = ((record, (*record[:2], record.cluster, *image_names([record]))) for record in records)
     if halved := next((record for record, words in named if not writable(" ".join(words))), None):
         raise UserError(f"{name} names something with half a character in it: {halved.name!r}; rename it")
+    if odd := next((record for record in records if not is_whole(record)), None):
+        raise UserError(
+            f"{name}: {odd.name!r} has {len(odd.images)} images, {len(odd.texts)} texts and truth {odd.truth}; give as "
+            "many texts as images or more, or one text, and a truth only to choose among several beside one"
+        )
     names = Counter((record.task, record.name) for record in records)
     if twice := next((record for (_, record), count in names.items() if count > 1), None):
         raise UserError(f"{name} has {twice!r} more than once; correct its files, or get them again")
+
+
+def is_whole(record: Record) -> bool:
+    """Whether a record has enough texts for its images, and the one that is true."""
+    images, texts = len(record.images), len(record.texts)
+    choices = max(images, texts) if min(images, texts) == 1 else 1
+    return images > 0 and (images <= texts or texts == 1) and 0 <= record.truth < choices
 
 
 def image_names(records: Sequence[Record]) -> set[str]:

@@ -49,7 +49,7 @@ KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blu
 class PugSpar(ItemBenchmark):
     """PUG:SPAR; tasks are pairs of places or of textures."""
 
-    figures = ()
+    figures, as_stored = (), True
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""

@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, images_chosen
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, first_of_best
 from menagerie.generators.benchmarks.photographs import (
     ItemBenchmark,
     Photograph,
-    PlacedBenchmark,
     Record,
     macro_mean,
     summaries_by_task,
@@ -32,7 +31,7 @@ SETS = ("absolute_size", "relative_size", "absolute_spatial", "relative_spatial"
 WAYS = {"I2T": "image2text", "T2I": "text2image"}
 
 
-class Spec(PlacedBenchmark):
+class Spec(ItemBenchmark):
     """SPEC; tasks are sets, each in both ways."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -42,15 +41,14 @@ class Spec(PlacedBenchmark):
 
 
 def read_spec(path: Path, part: str) -> Iterator[Record]:
-    """Yield the records of a file, each with its true candidate first. Those of the same candidates form a cluster."""
+    """Yield the records of a file. Those of the same candidates form a cluster."""
     name, way = part.split()
     for row in read_entries(path, list):
-        candidates = list(row.texts("keys"))
-        label, cluster = row.whole_number("label", len(candidates) - 1), f"{part} {min(candidates)}"
-        chosen, query = (candidates.pop(label), *candidates), (row.text("query"),)
-        files, texts = (query, chosen) if way == "I2T" else (chosen, query)
+        candidates, query = row.texts("keys"), (row.text("query"),)
+        files, texts = (query, candidates) if way == "I2T" else (candidates, query)
         images = tuple(Photograph(f"{name}/{file}") for file in files)
-        yield Record(f"{part} {row.place}", part, images, texts, cluster, (str(label),))
+        label, cluster = row.whole_number("label", len(candidates) - 1), f"{part} {min(candidates)}"
+        yield Record(f"{part} {row.place}", part, images, texts, cluster, truth=label)
 
 
 BENCHMARK_SPEC = benchmark_of_files(
@@ -58,7 +56,7 @@ BENCHMARK_SPEC = benchmark_of_files(
     {f"{name} {way}": f"spec/{name}/{file}.json" for name in SETS for way, file in WAYS.items()},
     read_spec,
     "spec",
-    kind=Spec,
+    kind=partial(Spec, rules=first_of_best),
     folders=tuple(f"spec/{name}" for name in SETS),
 )
 
@@ -95,6 +93,6 @@ BENCHMARK_SVO_PROBES = benchmark_of_files(
     {"": SVO},
     read_svo,
     "svo_probes/images",
-    kind=partial(ItemBenchmark, rules=images_chosen),
+    kind=ItemBenchmark,
     shows=svo_photographs,
 )

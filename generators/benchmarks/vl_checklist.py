@@ -45,6 +45,8 @@ FILES = (
 class VLCheckList(ItemBenchmark):
     """VL-CheckList; tasks are files, such as "Attribute/vg/color"."""
 
+    as_stored = True
+
     def __init__(self, records: Sequence[Record], place: Place) -> None:
         """See `ItemBenchmark`; the first records of a file are counted before any are left out."""
         super().__init__("vl-checklist", IMAGES, records, place)

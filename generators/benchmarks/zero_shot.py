@@ -79,22 +79,30 @@ class ZeroShot(MatrixBenchmark):
 
 
 def build(place: Place) -> ZeroShot:
-    root = place.only(FOLDER)
-    sets = [set_in(folder) for folder in folders_in(root)]
-    if not sets:
+    root, given = place.only(FOLDER, whole=False), place.below(FOLDER)
+    if deep := next((name for name in given if "/" in name), ""):
+        raise UserError(f"--images {given[deep]}: give a whole set, --images {FOLDER}/{deep.partition('/')[0]}=FOLDER")
+    folders = {} if given and not root.is_dir() else {folder.name: folder for folder in folders_in(root)}
+    folders |= {name: place.only(path) for name, path in given.items()}
+    if not folders:
         raise UserError(f"there are no folders in {root}; put sets of images there, {FOLDER}/SET/CLASS/*.jpg")
-    return ZeroShot("zero-shot", FOLDER, sets, place)
+    return ZeroShot("zero-shot", FOLDER, [set_in(name, folder) for name, folder in folders.items()], place)
 
 
-def set_in(folder: Path) -> ImageSet:
-    classes, listed = folder_classes(folder), folder / "templates.txt"
-    templates = read_templates(listed) if listed.is_file() else known_templates(folder.name)
+def set_in(set_name: str, folder: Path) -> ImageSet:
+    """The set in a folder, or, as ObjectNet unpacks, in its folder `images`, which has folders and no images itself."""
+    inner, below = "", folder / "images"
+    if below.is_dir() and folders_in(below) and not any(name.lower().endswith(SUFFIXES) for name in files_in(below)):
+        folder, inner = below, "images/"
+    listed = folder / "templates.txt"
+    classes = folder_classes(folder, set_name)
+    templates = read_templates(listed) if listed.is_file() else known_templates(set_name, classes)
     records = (
-        Record(f"{name}/{file}", folder.name, (Photograph(f"{folder.name}/{name}/{file}"),), (name,), name)
+        Record(f"{name}/{file}", set_name, (Photograph(f"{set_name}/{inner}{name}/{file}"),), (name,), name)
         for name in classes
         for file in class_images(folder / name)
     )
-    return ImageSet(folder.name, tuple(records), classes, templates)
+    return ImageSet(set_name, tuple(records), classes, templates)
 
 
 def class_images(folder: Path) -> list[str]:

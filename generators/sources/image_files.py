@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import check_size, picture_error, read_array, read_upright
+from menagerie.envs.core.pictures import check_size, is_turned, open_picture, picture_error, read_array, read_upright
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.rows import read_foreign_bytes
@@ -34,16 +34,21 @@ class ImageFiles:
         squashed: bool = False,
         interpolation: str = "bicubic",
         workers: int = 1,
+        upright: bool = True,
+        as_stored: bool = False,
     ) -> None:
         """Raises unless all files are there.
 
         `boxes` has, for each name, None or the left, top, width and height of the part that is the image. `squashed`
-        and `interpolation` are as in `square`. `workers` threads decode.
+        and `interpolation` are as in `square`. `workers` threads decode. `upright`: EXIF turns pictures; otherwise
+        `turned` gets the names of those that it would turn. `as_stored`: pictures become RGB after they are scaled, not
+        before, so palettes are scaled without interpolation, as by open_clip's transform.
         """
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root))
         self.root, self.names, self.resolution = self.folders.folders[0], names, resolution
         self._places: dict[str, Path] = {}  # of files that lie elsewhere
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
+        self.upright, self.as_stored, self.turned = upright, as_stored, set[int]()
         self.boxes = {index: box for index, box in enumerate(boxes or ()) if box is not None}
         self._check()
 
@@ -86,7 +91,7 @@ class ImageFiles:
 
     def whole(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
         """An image with all of its pixels, neither cropped nor scaled; if it has a box, the part inside the box."""
-        return self._read(index, np.array)
+        return self._read(index, lambda part: np.array(part.convert("RGB")))
 
     def _read(self, index: int, pixels: Callable[[Image.Image], np.ndarray]) -> UInt8[np.ndarray, "h w 3"]:
         box = self.boxes.get(index)
@@ -100,9 +105,16 @@ class ImageFiles:
             raise UserError(f"{problem}; {self.remedy}") from error
 
     def _open(self, index: int) -> Image.Image:
-        """The picture of an image, in RGB."""
-        content = self._bytes(index)
-        return read_array(content) if self.names[index].endswith(".npy") else read_upright(content)
+        """The picture of an image, in RGB unless it is to be scaled first."""
+        if self.names[index].endswith(".npy"):
+            return read_array(self._bytes(index))
+        if self.upright:
+            return read_upright(self._bytes(index))
+        with open_picture(self._bytes(index)) as picture:
+            picture.load()
+        if is_turned(picture):
+            self.turned.add(self.names[index])
+        return picture if self.as_stored else picture.convert("RGB")
 
     def _bytes(self, index: int) -> bytes:
         """The bytes of an image's file."""
@@ -130,17 +142,17 @@ class ImageFiles:
 def square(
     picture: Image.Image, resolution: int, squashed: bool = False, interpolation: str = "bicubic"
 ) -> UInt8[np.ndarray, "r r 3"]:
-    """An RGB picture as the square that a tower reads: the whole picture if `squashed`, else its central square, after
+    """A picture as the square in RGB that a tower reads: the whole of it if `squashed`, else its central square, after
     scaling its shorter side to `resolution` pixels. `interpolation` names one of Pillow's filters."""
     resample = getattr(Image.Resampling, interpolation.upper(), Image.Resampling.BICUBIC)
     if squashed:
-        return np.array(picture.resize((resolution, resolution), resample))
+        return np.array(picture.resize((resolution, resolution), resample).convert("RGB"))
     shorter = min(picture.size)
     width, height = (resolution * side // shorter for side in picture.size)
     check_size(width, height)  # of a strip
     resized = picture.resize((width, height), resample)
     left, top = round((width - resolution) / 2), round((height - resolution) / 2)
-    return np.array(resized.crop((left, top, left + resolution, top + resolution)))
+    return np.array(resized.crop((left, top, left + resolution, top + resolution)).convert("RGB"))
 
 
 def crop_box(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:

@@ -51,10 +51,21 @@ class Place:
         paths = self.images(name).folders
         return next((path for path in paths if path.exists()), paths[0])
 
-    def only(self, name: str) -> Path:
-        """The path of a folder whose content is listed; raises if several folders are given for it."""
+    def has(self, name: str) -> bool:
+        """Whether a file or folder exists, or a folder is given for a path below it."""
+        return self.path(name).exists() or bool(self.below(name))
+
+    def below(self, name: str) -> dict[str, str]:
+        """The paths below a folder for which others are given, by what stands behind its name."""
+        return {given.removeprefix(f"{name}/"): given for given in self.folders if given.startswith(f"{name}/")}
+
+    def only(self, name: str, whole: bool = True) -> Path:
+        """The path of a folder whose content is listed; raises if several folders are given for it, or, if it is listed
+        as a `whole`, one for a path below it."""
         if len(paths := self.images(name).folders) > 1:
             raise UserError(f"--images {name} is given {len(paths)} times; what is in it is listed, so give one folder")
+        if whole and (below := next(iter(self.below(name).values()), "")):
+            raise UserError(f"--images {below}: what is in {name} is listed, so give all of it, --images {name}=FOLDER")
         return paths[0]
 
     def recipe(self, names: Sequence[str]) -> str:

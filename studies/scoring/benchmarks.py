@@ -48,7 +48,7 @@ from menagerie.studies.scoring.piece import (
     readable_texts,
 )
 
-VERSION = 3  # of how records are scored
+VERSION = 4  # of how records are scored
 PIECES = "pieces"
 OUTCOMES = ("record", "task", "official", "neutral", "tied", "scores")  # of a test, in a piece's folder
 NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
@@ -119,6 +119,8 @@ class BenchmarkPiece(Piece):
             scored = sum(its["n"] for its in result["tasks"].values())
             reasons = ", ".join(f"{count} {word}" for word, count in left.items() if count)
             yield f"{scored} of {scored + sum(left.values())} scored; {reasons}: this is no result of the benchmark"
+        if turned := result.get("turned"):
+            yield f"{turned} image files have an EXIF orientation, which isn't applied, as in official code"
         if self.had:
             yield f"its training had {self.had}; no record is left out for this"
         if parser := result.get("parser"):
@@ -154,7 +156,8 @@ class BenchmarkPiece(Piece):
             write_csv(self.folder / "texts.csv", ("record", "texts"), rows)
         numbers = {"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)}
         numbers |= {"reranked": reranked} if reranked else {}
-        return {**numbers, **self.subject.graphs, "cut": cut, "skipped": skipped}
+        turned = len(bench.files.turned)
+        return {**numbers, **self.subject.graphs, "cut": cut, "skipped": skipped, "turned": turned}
 
     def pool_results(
         self, scorer: Any, bench: MatrixBenchmark, encode: Encode | None, reranked: dict[str, Any], pool: Pool

@@ -33,13 +33,19 @@ def print_state(name: str, state: State, count: str = "") -> bool:
 
 
 def folders_given(given: Sequence[str], specs: Iterable[BenchmarkSpec | SourceSpec]) -> dict[str, tuple[Path, ...]]:
-    """Return the paths of `--images FOLDER=PATH` by FOLDER, of some benchmark or source, which may have several."""
+    """Return the paths of `--images FOLDER=PATH` by FOLDER, a folder of some benchmark or source or one below it. It may
+    have several."""
     folders: dict[str, tuple[Path, ...]] = {}
     known = {folder for spec in (specs if given else ()) for folder in spec.images}
     for text in given:
         name, found, path = text.partition("=")
-        if not found or name not in known:
-            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of {', '.join(sorted(known))}")
+        name = name.rstrip("/")
+        inside = ".." not in name.split("/") and any(
+            name == folder or name.startswith(f"{folder}/") for folder in known
+        )
+        if not found or not inside:
+            places = ", ".join(sorted(known))
+            raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of these or a folder below it: {places}")
         if not Path(path).is_dir():
             raise UserError(f"--images {text}: there is no folder {path}")
         if Path(path).resolve() in map(Path.resolve, folders.get(name, ())):
@@ -67,7 +73,7 @@ def read_benchmarks(
 
 def inspect_benchmark(spec: BenchmarkSpec, place: Place) -> tuple[str, PhotographBenchmark | None]:
     """Return what is missing or wrong in a benchmark, in words, and the benchmark if its files can be read."""
-    lacking = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.path(name).exists()]
+    lacking = [str(place.path(name)) for name in (*spec.files, *spec.images) if not place.has(name)]
     if lacking:
         return f"there is no {lacking[0]}" + f" and {len(lacking) - 1} more" * (len(lacking) > 1), None
     if spec.one_of and not any(place.path(name).exists() for name in spec.one_of):

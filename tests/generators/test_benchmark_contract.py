@@ -87,7 +87,7 @@ def test_ties_of_a_constant_scorer_count_as_the_official_rule_says_and_neutrally
     bench, _ = built
     items, outcomes = outcomes_of(bench, np.zeros_like)
     for item, outcome in zip(bench.items, outcomes, strict=False):
-        first = bench.name in FIRST_COUNTS or (bench.name in PLACED and bench.places[item.record] == 0)
+        first = bench.name in FIRST_COUNTS or (bench.name in PLACED and item.truth == 0)
         assert outcome[1:] == (pytest.approx(chance_of(item)), True)
         assert item.task in RANDOM_TIES or outcome.official == float(first)
     parts = group_by_task(items, outcomes)
