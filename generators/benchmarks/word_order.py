@@ -9,7 +9,9 @@ results keep the texts that were used.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +25,9 @@ from menagerie.generators.benchmarks.retrieval import (
     karpathy_test,
 )
 from menagerie.generators.parsers.spacy_rules import Tagger
+from menagerie.generators.sources.kept_out import COCO, FLICKR, PhotographId, file_numbers
 from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.rows import read_entries
 
 SEED = 1
 NOUNS, ADJECTIVES = ("NN", "NNS", "NNP", "NNPS"), ("JJ", "JJR", "JJS")
@@ -90,24 +94,40 @@ def shuffle_at(words: Sequence[str], places: Sequence[int], rng: np.random.Gener
     return [words[moved.get(k, k)] for k in range(len(words))]
 
 
-def word_orders(name: str, retrieval: BenchmarkSpec) -> BenchmarkSpec:
-    """The spec of a word-order benchmark: each caption of a retrieval benchmark makes a record, as its first text."""
+def word_orders(name: str, retrieval: BenchmarkSpec, collection: str) -> BenchmarkSpec:
+    """The spec of a word-order benchmark: each caption of a retrieval benchmark makes a record, as its first text. A
+    file of orders that others drew, as MTEB's, comes first if it is there."""
     (images,) = retrieval.images
+    given = f"aro/{name.replace('-', '_')}.json"
 
     def build(place: Place) -> ItemBenchmark:
-        records = [
-            Record(
-                f"{file} {k}", GROUP, (Photograph(file),), caption_and_shuffles(text, f"{file} {k}", place.tag), file
-            )
-            for file, texts in karpathy_test(place, retrieval.one_of)
-            for k, text in enumerate(texts)
-        ]
+        if ready := place.path(given).is_file():
+            texts_of = given_orders(place.path(given))
+        else:
+            captions = karpathy_test(place, retrieval.one_of)
+            named = ((file, f"{file} {k}", text) for file, its in captions for k, text in enumerate(its))
+            texts_of = ((file, caption_and_shuffles(text, record, place.tag)) for file, record, text in named)
+        seen, records = Counter[str](), []
+        for file, texts in texts_of:
+            records.append(Record(f"{file} {seen[file]}", GROUP, (Photograph(file),), texts, file))
+            seen[file] += 1
         made = ItemBenchmark(name, images, records, place, first_of_best)
-        made.made_texts = True
+        made.made_texts = not ready
         return made
 
-    return benchmark_spec(name, build, retrieval.images, one_of=retrieval.one_of, photographs=retrieval.photographs)
+    def shown(path: Path) -> Iterable[PhotographId]:
+        if path.name == Path(given).name:
+            return file_numbers(collection, path, (file for file, _ in given_orders(path)))
+        return retrieval.photographs(path) if retrieval.photographs else ()
+
+    return benchmark_spec(name, build, retrieval.images, one_of=(*retrieval.one_of, given), photographs=shown)
 
 
-BENCHMARK_COCO_ORDER = word_orders("coco-order", BENCHMARK_RETRIEVAL_COCO)
-BENCHMARK_FLICKR_ORDER = word_orders("flickr-order", BENCHMARK_RETRIEVAL_FLICKR30K)
+def given_orders(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield an image, its caption and four orders of its words for each entry of a file, as `import-hf` makes it."""
+    for entry in read_entries(path, list):
+        yield entry.file_name("image"), entry.texts("captions", 1 + len(SHUFFLES))
+
+
+BENCHMARK_COCO_ORDER = word_orders("coco-order", BENCHMARK_RETRIEVAL_COCO, COCO)
+BENCHMARK_FLICKR_ORDER = word_orders("flickr-order", BENCHMARK_RETRIEVAL_FLICKR30K, FLICKR)

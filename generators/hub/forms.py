@@ -12,9 +12,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.plugins import own_module
 from menagerie.generators.benchmarks import four_way
 from menagerie.generators.benchmarks.caption_pairs import SIDES
 from menagerie.generators.benchmarks.registry import BenchmarkSpec, load_benchmark
+from menagerie.generators.benchmarks.retrieval import SPLIT
 from menagerie.generators.sources.rows import FileRow
 
 # Writes the picture in a column of a row, perhaps under a given name; returns the name of its file.
@@ -26,12 +29,13 @@ class HubForm:
     """The columns of a benchmark's table on the hub, and what is made of its rows."""
 
     benchmark: str
+    """Its name, or file.py:NAME of your own."""
     source: str
     """Name of a data set on the hub in this form."""
     columns: tuple[str, ...]
     """Columns by which the form is recognised."""
     record: Callable[[FileRow, Keep], Any]
-    """Makes the entry of the annotation file from a row."""
+    """Makes the entry of the annotation file from a row; None leaves the row out."""
     more: tuple[str, ...] = ()
     """Further columns, read if the table has them."""
     part_column: str = ""
@@ -42,6 +46,8 @@ class HubForm:
     """Text that says what else the benchmark needs."""
     images_only: bool = False
     """Whether only images are made, and no annotation file."""
+    trains: bool = False
+    """Whether the set has a split to train on, so that a lone `train` isn't taken for the test."""
 
     @cached_property
     def spec(self) -> BenchmarkSpec:
@@ -51,7 +57,7 @@ class HubForm:
     @cached_property
     def files(self) -> dict[str, str]:
         """The annotation file of each part of the benchmark, below the data root; of "" if there is only one file."""
-        files = () if self.images_only else self.spec.files or self.spec.one_of[:1]
+        files = () if self.images_only else self.spec.files or self.spec.one_of[-1:]
         return {Path(file).stem if len(files) > 1 else "": file for file in files}
 
     @cached_property
@@ -128,6 +134,20 @@ def vismin_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     return {key: keep(key) for key in ("image_0", "image_1")} | texts_under(row, "text_0", "text_1", "category")
 
 
+def retrieval_record(row: FileRow, keep: Keep, captions: str = "caption") -> dict[str, Any] | None:
+    """An image with its captions, if it is in Karpathy's test split."""
+    if row.content.get("split") not in (None, SPLIT):
+        return None
+    name = row.file_name("filename")
+    return {"image": keep("image", name) if "image" in row.content else name, "caption": list(row.texts(captions))}
+
+
+def word_order_record(row: FileRow, keep: Keep) -> dict[str, Any]:
+    """An image, its caption and four orders of its words."""
+    return {"image": keep("images"), "captions": list(texts_under(row, *ORDERS).values())}
+
+
+ORDERS = ("correct_caption", *(f"hard_text_{k}" for k in range(1, 5)))
 TAGS = (*four_way.TAGS, "tag")
 CAPTIONS = ("true_caption", "false_caption")
 SIDED = ("bbox", *SIDES)
@@ -169,8 +189,37 @@ FORMS = (
         "vg-attribution", "gowitheflow/ARO-Visual-Attribution", ("image", *CAPTIONS, "attributes"), aro_record, SIDED
     ),
     HubForm(
-        "colorswap", "stanfordnlp/colorswap", ("id", "image_1", "image_2", "caption_1", "caption_2"), colorswap_record
+        "colorswap",
+        "stanfordnlp/colorswap",
+        ("id", "image_1", "image_2", "caption_1", "caption_2"),
+        colorswap_record,
+        trains=True,
     ),
+    HubForm(
+        "retrieval-flickr30k",
+        "nlphuji/flickr30k",
+        ("image", "caption", "split", "filename", "img_id"),
+        retrieval_record,
+        trains=True,
+    ),
+    HubForm(
+        "retrieval-coco",
+        "nlphuji/mscoco_2014_5k_test_image_text_retrieval",
+        ("image", "caption", "cocoid", "filename"),
+        retrieval_record,
+        ("split",),
+        trains=True,
+    ),
+    HubForm(
+        "retrieval-coco",
+        "yerevann/coco-karpathy",
+        ("filename", "split", "sentences", "cocoid"),
+        partial(retrieval_record, captions="sentences"),
+        note="images: cocodataset.org, 2014 Val images",
+        trains=True,
+    ),
+    HubForm("coco-order", "gowitheflow/ARO-COCO-order", ("images", *ORDERS), word_order_record),
+    HubForm("flickr-order", "gowitheflow/ARO-Flickr-Order", ("images", *ORDERS), word_order_record),
     HubForm("bivlc", "imirandam/BiVLC", ("image", "negative_image", *SWAPS, "type", "subtype"), bivlc_record),
     HubForm("vismin", "mair-lab/vismin-bench", ("image_0", "image_1", "text_0", "text_1", "category"), vismin_record),
     HubForm(
@@ -183,3 +232,14 @@ FORMS = (
         images_only=True,
     ),
 )
+
+
+def own_form(name: str) -> HubForm:
+    """The form file.py:NAME of a user's file, which is run."""
+    path, _, attribute = name.rpartition(":")
+    form = getattr(own_module(path), attribute, None) if Path(path).is_file() else None
+    if not isinstance(form, HubForm):
+        raise UserError(
+            f"--form {name} is no file.py:NAME of a HubForm; `menagerie new mine.py --kind form` writes one"
+        )
+    return form

@@ -1,16 +1,19 @@
-"""Tells the names of the hub's folders, and moves finished files below a data root, none if one differs there.
+"""Tells the names of the hub's folders, writes annotation files, and moves what is finished below a data root, nothing
+if one file differs there.
 
 In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of links to `datasets--OWNER--SET/blobs`.
 """
 
 import filecmp
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder, writing
+from menagerie.generators.hub.forms import HubForm
 
 
 def own_name(folder: Path) -> str:
@@ -39,6 +42,28 @@ class ImportSummary(NamedTuple):
     """Text that says what the made files can't be used for."""
 
 
+class Unread:
+    """Counts rows that can't be read, if they may be missing; else their errors are raised."""
+
+    def __init__(self, allowed: bool) -> None:
+        self.allowed, self.count, self.first = allowed, 0, ""
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count an error of a row."""
+        try:
+            yield
+        except UserError as error:
+            if not self.allowed:
+                raise
+            self.count += 1
+            self.first = self.first or str(error)
+
+    def told(self) -> list[str]:
+        """What to print of them."""
+        return [f"{self.count} rows that can't be read, the first: {self.first}"] if self.count else []
+
+
 @contextmanager
 def scratch_below(root: Path) -> Iterator[Path]:
     """Yield a temporary folder on the disk of the data root, which needn't exist yet; errors of that disk name it."""
@@ -46,6 +71,29 @@ def scratch_below(root: Path) -> Iterator[Path]:
     there = next(folder for folder in (place, *place.parents) if folder.exists())
     with writing(root), scratch_folder(there) as folder:
         yield folder
+
+
+def write_annotations(scratch: Path, form: HubForm, records: Mapping[str, Sequence[Any]]) -> str:
+    """Write the annotation files. Returns a warning if they don't name photographs by their numbers in COCO or Visual
+    Genome; else an empty text. Training needs these numbers to leave out the benchmark's photographs, and is refused
+    without them."""
+    warning = ""
+    for part, rows in records.items() if form.files else ():
+        path = scratch / form.files[part]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".jsonl":
+            text = "".join(json.dumps(record) + "\n" for record in rows)
+        else:
+            text = json.dumps({str(k): record for k, record in enumerate(rows)} if form.keyed else rows)
+        path.write_text(text, encoding="utf-8")
+        try:
+            list(form.spec.photographs(path) if form.spec.photographs else ())
+        except UserError:
+            warning = (
+                "its images aren't called by their collection's numbers, so studies/real_data.py refuses to train with "
+                "this data root; for that, put the authors' files and images in place of these: " + form.spec.source
+            )
+    return warning
 
 
 def put_below(root: Path, scratch: Path, first: str = "") -> None:

@@ -45,15 +45,13 @@ class HubTable(NamedTuple):
 
 
 def tables_in(folder: Path) -> list[HubTable]:
-    """All tables in a folder, sorted; raises if there are none, or if a file of one is missing."""
+    """All tables in a folder, sorted; raises if a file of one is missing."""
     files: dict[tuple[str, str], list[Path]] = {}
     for path in files_below(folder):
         inner = path.relative_to(folder)
         hidden = any(part.startswith(".") for part in inner.parts)
         if path.suffix in SUFFIXES and not path.name.startswith(CACHE) and not hidden:
             files.setdefault(split_of_file(path, inner), []).append(path)
-    if not files:
-        raise UserError(f"there are no parquet or arrow files in {folder}; name the folder that has them")
     return [HubTable(*names, order_files(parts)) for names, parts in sorted(files.items())]
 
 
@@ -92,20 +90,48 @@ def order_files(files: list[Path]) -> tuple[Path, ...]:
     return tuple(places[number] for number in sorted(places))
 
 
-def hub_columns(table: HubTable) -> list[str]:
-    """The names of a table's columns, from its first file."""
+def hub_columns(table: HubTable) -> dict[str, str]:
+    """The types of a table's columns by name, from its first file."""
     with open_table(table.files[0]) as (schema, _):
-        return list(schema.names)
+        return dict(zip(schema.names, map(str, schema.types), strict=True))
 
 
-def read_hub_table(table: HubTable, columns: Sequence[str]) -> Iterator[FileRow]:
-    """Yield the rows of a table as objects with the requested columns that exist; class numbers become class names."""
+def hub_classes(table: HubTable, column: str) -> list[str]:
+    """The names of the classes whose numbers a column has, if the table's first file notes them."""
+    with open_table(table.files[0]) as (schema, _):
+        return column_classes(schema, table.files[0]).get(column, [])
+
+
+class NotUTF8:
+    """Stands for a value with a text that isn't UTF-8."""
+
+
+def read_rows(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
+    """The rows of a batch; of a row with a text that isn't UTF-8, that value is a `NotUTF8`."""
+    try:
+        return batch.to_pylist()
+    except UnicodeDecodeError:
+        pass
+    rows: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for row, value in zip(rows, column, strict=True):
+            try:
+                row[name] = value.as_py()
+            except UnicodeDecodeError:
+                row[name] = NotUTF8()
+    return rows
+
+
+def read_hub_table(table: HubTable, columns: Sequence[str], numbered: bool = False) -> Iterator[FileRow]:
+    """Yield the rows of a table as objects with the requested columns that exist; class numbers become class names,
+    unless they are to stay `numbered`."""
     for path in table.files:
         number = 0
         with open_table(path) as (schema, read):
-            classes, there = column_classes(schema, path), [name for name in columns if name in schema.names]
+            there = [name for name in columns if name in schema.names]
+            classes = {} if numbered else column_classes(schema, path)
             for batch in read(there):
-                for row in batch.to_pylist():
+                for row in read_rows(batch):
                     for key, names in classes.items():
                         if type(value := row.get(key)) is int and 0 <= value < len(names):
                             row[key] = names[value]

@@ -1,69 +1,86 @@
-"""Converts CLIP_benchmark's webdatasets to folders of images by class, which `zero-shot` reads.
+"""Makes CLIP_benchmark's webdatasets folders of images by class, which `zero-shot` reads, or to retrieval's files.
 
 These are the `wds_` sets of huggingface.co/clip-benchmark. A set has `classnames.txt`, with one name a line, and
 `zeroshot_classification_templates.txt`, with {c} for the class. Each split is a folder of tar files, with their number
-in `nshards.txt`. A sample is an image and, in KEY.cls, the number of its class, from 0.
+in `nshards.txt`. A sample is an image and, in KEY.cls, the number of its class, from 0, or, in KEY.txt, its captions, a
+line each, if `dataset_type.txt` says "retrieval".
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from reprlib import repr as shown
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import open_file
+from menagerie.envs.core.reading import decode_text, open_file
 from menagerie.generators.benchmarks.class_folders import read_list
-from menagerie.generators.benchmarks.zero_shot import BENCHMARK, FOLDER, read_templates
+from menagerie.generators.benchmarks.zero_shot import read_templates
+from menagerie.generators.hub.classes import IMAGE, write_classes
+from menagerie.generators.hub.forms import HubForm
 from menagerie.generators.hub.pictures import PictureFolder
-from menagerie.generators.hub.put import ImportSummary, own_name, put_below, scratch_below
+from menagerie.generators.hub.put import ImportSummary, Unread, own_name, put_below, scratch_below, write_annotations
 from menagerie.generators.sources.rows import FileRow, read_foreign_text
 from menagerie.generators.sources.shard import IMAGES, group_by_sample, list_members
 
 CLASSES, TEMPLATES = "classnames.txt", "zeroshot_classification_templates.txt"
 TYPE, NUMBER = "dataset_type.txt", "nshards.txt"
-OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark treats all other types as classification
+RETRIEVAL, MULTILABEL = "retrieval", "multilabel"  # CLIP_benchmark treats all other types as classification
+# Benchmarks by the names of sets for retrieval.
+RETRIEVALS = {"flickr30k": "retrieval-flickr30k", "mscoco_captions": "retrieval-coco"}
 LONGEST = 20  # bytes of a class number
 
 
 def is_webdataset(folder: Path) -> bool:
-    """Whether a folder is a webdataset of CLIP_benchmark with classes."""
-    return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
+    """Whether a folder is a webdataset of CLIP_benchmark, with classes or with captions."""
+    return any((folder / file).is_file() for file in (CLASSES, TYPE)) and any(folder.glob("*/*.tar"))
 
 
-def import_webdataset(folder: Path, root: Path, split: str) -> ImportSummary:
-    """Write the images of a split below the data root `root`, in a folder for each class, with class names and, if the
-    set has them, templates beside the folders. Raises if the set is there already."""
-    kind = read_foreign_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
-    if kind in OTHER_TYPES:
+def import_webdataset(folder: Path, root: Path, split: str, benchmark: str = "") -> ImportSummary:
+    """Write the images of a split below the data root `root`: by class, or with captions for a `benchmark` of
+    retrieval, by default the one that the set's name tells."""
+    kind = read_foreign_text(folder / TYPE).strip().lower() if (folder / TYPE).is_file() else ""
+    name, refused = own_name(folder).removeprefix("wds_"), Counter[str]()
+    right = ("zero-shot",) if kind != RETRIEVAL else tuple(dict.fromkeys(RETRIEVALS.values()))
+    if kind == MULTILABEL:
         raise UserError(
             f"{folder} is a webdataset for {kind}, which no benchmark here uses; give one of images by class"
         )
-    names, refused = read_list(folder / CLASSES), Counter[str]()
-    templates = read_templates(folder / TEMPLATES) if (folder / TEMPLATES).is_file() else []
-    name = own_name(folder).removeprefix("wds_")
-    place = f"{FOLDER}/{name}"
-    if (root / place).exists():
-        raise UserError(f"{root / place} is there already; take it away, or name another --data-root")
-    with scratch_below(root) as scratch:
-        images = Counter[int]()
-        for row in (row for shard in shards(folder / split) for row in read_samples(shard, refused)):
-            number = class_of(row, names)
-            pictures = PictureFolder(folder, scratch / place / str(number))
-            pictures.keep(row, "image", f"{images.total():07}.{row.content['ending']}")
-            images[number] += 1
-        if bare := [name for number, name in enumerate(names) if not images[number]]:
-            raise UserError(f"{folder / split} has no images of {shown(bare)}; get it again, or name another --split")
-        if len(names) < 2:
-            raise UserError(f"{folder / CLASSES} has one class, and choosing needs at least 2")
-        classes = [f"{k}\t{name}" for k, name in enumerate(names)]
-        for file, texts in {"classes": classes, "templates": templates}.items():
-            if texts:
-                (scratch / place / f"{file}.txt").write_text("\n".join((*texts, "")), encoding="utf-8")
-        put_below(root, scratch)
+    if benchmark not in ("", *right):
+        raise UserError(f"{folder} is a webdataset of {', '.join(right)}; leave --benchmark out, or name one of these")
+    ending = "txt" if kind == RETRIEVAL else "cls"
+    rows = (row for shard in shards(folder / split) for row in read_samples(shard, refused, ending))
+    if kind == RETRIEVAL:
+        made = import_captions(folder, root, benchmark or RETRIEVALS.get(name, ""), rows)
+    else:
+        names = read_list(folder / CLASSES)
+        templates = read_templates(folder / TEMPLATES) if (folder / TEMPLATES).is_file() else []
+        images = rows, lambda row: class_of(row, names), Unread(False)
+        made = write_classes(folder, root, name, images, names, templates)
     left_out = [f"{why} ({number})" for why, number in refused.items()]
     left_out += sorted({path.parent.name for path in folder.glob("*/*.tar")} - {split})
-    count = images.total()
-    return ImportSummary(BENCHMARK.name, place, {name: count}, count, [split], left_out)
+    return made._replace(read=[split], left_out=left_out)
+
+
+def import_captions(folder: Path, root: Path, benchmark: str, rows: Iterable[FileRow]) -> ImportSummary:
+    """Write images and their captions, a line each, as a benchmark of retrieval reads them."""
+    if not benchmark:
+        known = ", ".join(dict.fromkeys(RETRIEVALS.values()))
+        raise UserError(f"{folder} may be of any retrieval; name one with --benchmark: {known}")
+    form = HubForm(benchmark, "clip-benchmark/wds_…", (), lambda row, keep: None)
+    place = form.spec.images[0]
+    with scratch_below(root) as scratch:
+        pictures, records = PictureFolder(folder, scratch / place), []
+        for row in rows:
+            try:
+                captions = list(filter(None, map(str.strip, decode_text(row.content["txt"]).splitlines())))
+            except UnicodeError as error:
+                raise row.error(f"has captions that aren't UTF-8 ({error})") from error
+            records.append({"image": pictures.keep(row, IMAGE), "caption": captions})
+        if not records:
+            raise UserError(f"{folder} has no images with captions; get it again")
+        warning = write_annotations(scratch, form, {"": records})
+        count = sum(1 for _ in pictures.out.glob("*"))
+        put_below(root, scratch, place)
+    return ImportSummary(benchmark, place, {"": len(records)}, count, [], [], warning=warning)
 
 
 def shards(folder: Path) -> list[Path]:
@@ -75,18 +92,18 @@ def shards(folder: Path) -> list[Path]:
     return found
 
 
-def read_samples(shard: Path, refused: Counter[str]) -> Iterator[FileRow]:
-    """Yield the images in a tar file, each with the text in its .cls file; count refused samples by reason."""
+def read_samples(shard: Path, refused: Counter[str], kind: str) -> Iterator[FileRow]:
+    """Yield the images in a tar file, each with its file of a `kind`, cls or txt; count refused samples by reason."""
     with open_file(shard) as file:
         for key, files in group_by_sample(list_members(shard, refused), refused).items():
             ending = next((ending for ending in IMAGES if ending in files), "")
-            if not ending or "cls" not in files:
-                refused["a sample without " + ("a class" if ending else "an image")] += 1
+            if not ending or kind not in files:
+                refused["a sample without " + (f"a .{kind}" if ending else "an image")] += 1
                 continue
-            content = {"ending": ending}
-            for kind, (offset, size) in (("cls", files["cls"]), ("image", files[ending])):
+            content = {}
+            for key_of, (offset, size) in ((kind, files[kind]), (IMAGE, files[ending])):
                 file.seek(offset)
-                content[kind] = file.read(size)
+                content[key_of] = file.read(size)
             yield FileRow(shard, key, content)
 
 

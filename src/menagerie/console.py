@@ -35,7 +35,7 @@ COMMANDS = {
     "import-hf": ("studies.commands.splits:ImportHf", "FOLDER --data-root DATA", "a benchmark as the hub has it"),
     "cards": ("studies.commands.splits:Cards", "verify CARD.json", "whether scores on a frozen benchmark hold"),
     "scorers": ("studies.commands.worlds:Scorers", "", "the scorers and towers that studies can train"),
-    "new": ("studies.commands.worlds:New", "FILE.py", "a starting file for a study of your own, to `menagerie run`"),
+    "new": ("studies.commands.worlds:New", "FILE.py", "a starting file for a study, benchmark or form of your own"),
 }
 
 

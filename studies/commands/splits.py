@@ -193,11 +193,16 @@ class ImportHf:
     """Part of a benchmark with several files, such as swap_obj, if it can't be inferred from names."""
     split: str = ""
     """Split to read; default: test, or the only one unless it is called train, validation or dev."""
+    form: str = ""
+    """A form of your own, file.py:NAME, if no columns that are known fit."""
+    allow_missing: bool = False
+    """Leave out rows that can't be read, and count them; without it the first is an error."""
 
     def run(self) -> None:
         from menagerie.generators.hub.write import import_folder
 
-        made = import_folder(self.folder, self.data_root, self.benchmark, self.part, self.split)
+        which = (self.benchmark, self.part, self.split, self.form)
+        made = import_folder(self.folder, self.data_root, *which, allow_missing=self.allow_missing)
         for part, records in made.records.items():
             print(f"{' '.join(filter(None, (made.benchmark, part)))}: {records} records")
         print(f"{made.images} images in {self.data_root / made.folder}")

@@ -23,7 +23,12 @@ from menagerie.models.towers.config import SMALL_TOWERS
 from menagerie.studies.frame.cells import shipped_recipes
 
 RENDERING = ("menagerie.envs.render.renderer",)  # modules of rendering processes
-TEMPLATE = Path(__file__).with_name("own_study.txt")
+# What `menagerie new` writes, and what to do with it.
+TEMPLATES = {
+    "study": "menagerie run {file} --preset smoke",
+    "benchmark": "menagerie transfer --check --benchmarks {file}:BENCHMARK --data-root DATA",
+    "form": "menagerie import-hf FOLDER --form {file}:FORM --data-root DATA",
+}
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,7 @@ def scorer_help(name: str) -> str:
 
 @dataclass(frozen=True)
 class New:
-    """Write a template of a study of your own, which can be run as it is.
+    """Write a template of a study, a benchmark or a form of the Hugging Face hub of your own.
 
     menagerie new my_question.py
     menagerie run my_question.py --preset smoke
@@ -163,11 +168,13 @@ class New:
 
     file: Annotated[Path, tyro.conf.Positional]
     """A Python file that doesn't exist yet."""
+    kind: Literal["study", "benchmark", "form"] = "study"
+    """What it is; a benchmark is scored by `menagerie transfer`, a form read by `menagerie import-hf`."""
 
     def run(self) -> None:
         if self.file.suffix != ".py":
             raise UserError(f"{self.file} isn't the name of a Python file; write {self.file.with_suffix('.py')}")
         if self.file.exists():
             raise UserError(f"{self.file} exists already; choose another name, or delete it")
-        write_text(self.file, TEMPLATE.read_text("utf-8"))
-        print(f"{self.file}: run it by `menagerie run {self.file} --preset smoke`")
+        write_text(self.file, Path(__file__).with_name(f"own_{self.kind}.txt").read_text("utf-8"))
+        print(f"{self.file}: run it by `{TEMPLATES[self.kind].format(file=self.file)}`")

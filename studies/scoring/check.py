@@ -33,16 +33,14 @@ def print_state(name: str, state: State, count: str = "") -> bool:
 
 
 def folders_given(given: Sequence[str], specs: Iterable[BenchmarkSpec | SourceSpec]) -> dict[str, tuple[Path, ...]]:
-    """Return the paths of `--images FOLDER=PATH` by FOLDER, a folder of some benchmark or source or one below it. It may
-    have several."""
+    """Return the paths of `--images FOLDER=PATH` by FOLDER, which may have several: a folder of some benchmark or
+    source, or one below it."""
     folders: dict[str, tuple[Path, ...]] = {}
     known = {folder for spec in (specs if given else ()) for folder in spec.images}
     for text in given:
         name, found, path = text.partition("=")
         name = name.rstrip("/")
-        inside = ".." not in name.split("/") and any(
-            name == folder or name.startswith(f"{folder}/") for folder in known
-        )
+        inside = any(f"{name}/".startswith(f"{folder}/") for folder in known) and ".." not in name.split("/")
         if not found or not inside:
             places = ", ".join(sorted(known))
             raise UserError(f"--images {text}: give FOLDER=PATH, FOLDER one of these or a folder below it: {places}")

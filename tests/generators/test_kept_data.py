@@ -1,5 +1,5 @@
-"""Data as people keep it: folders given below a place, pictures that EXIF turns, palettes, sets as they were unpacked; and
-records that say where their truth stands."""
+"""Data as people keep it: folders given below a place, pictures that EXIF turns, palettes, sets as they were unpacked;
+and records that say where their truth stands."""
 
 import io
 
@@ -64,7 +64,7 @@ def test_a_set_of_zero_shot_may_lie_elsewhere(tmp_path):
 
 
 def official(path, converted: bool) -> np.ndarray:
-    """What open_clip's transform makes of a picture as official code opens it, with all steps but the scaling of values."""
+    """What open_clip's transform makes of a picture as official code opens it, in values of 0 to 255."""
     open_clip = pytest.importorskip("open_clip")
     picture = Image.open(path)
     transform = open_clip.image_transform(SIDE, is_train=False, mean=(0, 0, 0), std=(1, 1, 1))
@@ -146,7 +146,9 @@ def test_a_part_of_imagenet_takes_its_templates_and_names(tmp_path):
     write_images(tmp_path / "zero_shot/plain", ["tench/1.jpg", "goldfish/2.jpg"])
     pools = {pool.name: pool for pool in load_benchmark("zero-shot").build(Place(tmp_path, SIDE)).pools}
     assert {name: [len(texts) for texts in pool.texts] for name, pool in pools.items()} == {
-        **dict.fromkeys(("imagenet100", "ImageNet-100-val", "mine"), [80, 80]),
+        "imagenet100": [80, 80],
+        "ImageNet-100-val": [80, 80],
+        "mine": [80, 80],
         "plain": [1, 1],
     }
     assert pools["mine"].texts == pools["imagenet100"].texts

@@ -18,7 +18,8 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.caption_pairs import SUGARCREPE as COUNTS
-from menagerie.generators.benchmarks.registry import load_benchmark, names
+from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.hub.classes import CLASSES
 from menagerie.generators.hub.forms import FORMS
 from menagerie.generators.hub.put import ImportSummary, put_below
 from menagerie.generators.hub.write import import_folder
@@ -160,6 +161,8 @@ TEXT_PAIR = {"text_0": "a cat", "text_1": "two cats", "category": "counting"}
 ROW = {"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS
 IMAGE = {"image": held(JPEG, "2317.jpg"), "bbox": BOX} | TEXTS
 BOXED = {"image_path": "2317.jpg"} | TEXTS | SIDES
+CATS = ["a cat", "one cat"]
+ORDERED = {"correct_caption": "a cat on a dog"} | {f"hard_text_{k}": f"cat a {k}" for k in range(1, 5)}
 # Of a form: its rows, and where its annotations say what.
 FORMED = {
     "yjkimstats/SUGARCREPE_fmt": (
@@ -201,6 +204,42 @@ FORMED = {
         [{"image_0": held(JPEG, "0.jpg"), "image_1": held(PNG, "1.png"), "id": 7} | TEXT_PAIR],
         {"vismin/test.jsonl": {"image_0": "0.jpg", "image_1": "1.png"} | TEXT_PAIR},
     ),
+    "nlphuji/flickr30k": (
+        [
+            {
+                "image": held(JPEG),
+                "caption": ["a cat", "one cat"],
+                "split": split,
+                "filename": f"{k}.jpg",
+                "img_id": str(k),
+            }
+            for k, split in enumerate(("test", "train", "test"))
+        ],
+        {"flickr30k/flickr30k_test.json": [{"image": f"{k}.jpg", "caption": CATS} for k in (0, 2)]},
+    ),
+    "nlphuji/mscoco_2014_5k_test_image_text_retrieval": (
+        [
+            {"image": held(JPEG), "caption": ["a cat"], "cocoid": k, "filename": f"COCO_val2014_00000000000{k}.jpg"}
+            for k in (1, 2)
+        ],
+        {
+            "coco/coco_karpathy_test.json": [
+                {"image": f"COCO_val2014_00000000000{k}.jpg", "caption": ["a cat"]} for k in (1, 2)
+            ]
+        },
+    ),
+    "yerevann/coco-karpathy": (
+        [{"filename": "COCO_val2014_000000000001.jpg", "split": "test", "sentences": ["a cat"], "cocoid": 1}],
+        {"coco/coco_karpathy_test.json": [{"image": "COCO_val2014_000000000001.jpg", "caption": ["a cat"]}]},
+    ),
+    "gowitheflow/ARO-COCO-order": (
+        [{"images": held(JPEG, "COCO_val2014_000000000001.jpg")} | ORDERED] * 2,
+        {"aro/coco_order.json": [{"image": "COCO_val2014_000000000001.jpg", "captions": list(ORDERED.values())}] * 2},
+    ),
+    "gowitheflow/ARO-Flickr-Order": (
+        [{"images": held(JPEG, "1.jpg")} | ORDERED],
+        {"aro/flickr_order.json": [{"image": "1.jpg", "captions": list(ORDERED.values())}]},
+    ),
     "AsphyXIA/valse": (
         [
             {"images": [held(JPEG)], "original_file_name": "v7w_1.jpg", "linguistic_phenomena": "plurals"}
@@ -214,7 +253,7 @@ FORMED = {
 @pytest.mark.parametrize("source", FORMED)
 def test_every_form_of_the_hub_gives_what_its_benchmark_reads(tmp_path, source):
     rows, expected = FORMED[source]
-    folder = tmp_path / "swap_attribute"
+    folder = tmp_path / (source.rpartition("/")[2] if "Order" in source or "order" in source else "swap_attribute")
     write_table(folder / "data/test-00000-of-00001.parquet", rows)
     made = import_folder(folder, tmp_path / "data")
     assert made.benchmark == next(form.benchmark for form in FORMS if form.source == source)
@@ -224,17 +263,17 @@ def test_every_form_of_the_hub_gives_what_its_benchmark_reads(tmp_path, source):
     assert len(files) == len(expected) + made.images
     import_folder(folder, tmp_path / "data")  # again: nothing is another
     assert contents(tmp_path / "data") == files
-    if made.benchmark in names() and len(load_benchmark(made.benchmark).files) <= 1:
+    if made.images and len(load_benchmark(made.benchmark).files) <= 1:
         bench = load_benchmark(made.benchmark).build(Place(tmp_path / "data", resolution=16))
         assert bench.images(range(len(bench.numbers))).shape[2:] == (16, 16)
-        assert {len(item.images) for item in bench.items} == {made.images}
+        assert len(bench.numbers) == made.images
 
 
 def test_every_form_is_tried_and_in_the_docs():
     tried = {*FORMED, "one table for each part", "HuggingFaceM4/SugarCrepe_swap_obj and its like"}
     assert {form.source for form in FORMS} == tried
     page = (ROOT / "docs/transfer.md").read_text()
-    assert [form.source for form in FORMS if f"\n| {form.source}" not in page] == []
+    assert [form.source for form in (*FORMS, CLASSES) if f"\n| {form.source}" not in page] == []
 
 
 MADE = hashlib.sha256(picture(2)).hexdigest()[:16] + ".jpg"
@@ -326,7 +365,7 @@ BAD = {
         lambda f: pq.write_table(pa.Table.from_pylist([crepe_row()])[:0], f / "swap_obj.parquet"),
         "has no rows",
     ),
-    "other columns": (rows({"a": 1}), "has the columns a; known are"),
+    "other columns": (rows({"a": 1}), "has the columns a (int64); for a form of your own"),
     "no part": (files("test.parquet"), "name it with --part"),
     "two splits": (files("train.parquet", "dev.parquet"), "name one with --split"),
     "a part of two tables": (files("x/swap_obj.parquet", "y/swap_obj.parquet"), "as another table"),
@@ -462,7 +501,7 @@ def test_a_webdataset_of_classes_is_read_by_zero_shot(tmp_path):
     with pytest.raises(UserError, match="is there already"):
         import_folder(folder, tmp_path / "data")
     for options in ({"benchmark": "winoground"}, {"part": "swap_obj"}):
-        with pytest.raises(UserError, match=r"is a webdataset.* leave --benchmark and --part out"):
+        with pytest.raises(UserError, match=r"is a webdataset.* leave --"):
             import_folder(folder, tmp_path / "other", **options)
 
 
@@ -485,7 +524,7 @@ def test_a_cached_webdataset_of_numbers_keeps_its_name_and_its_classes(tmp_path)
     ("change", "reason"),
     [
         (lambda f: (f / "test/nshards.txt").write_text("2"), "has 1 of 2 tar files"),
-        (lambda f: (f / "dataset_type.txt").write_text("retrieval"), "is a webdataset for retrieval"),
+        (lambda f: (f / "dataset_type.txt").write_text("retrieval"), "name one with --benchmark: retrieval-"),
         (lambda f: (f / "classnames.txt").write_text("cat\n"), "'s1' has a class that is no number below 1: '1'"),
         (lambda f: (f / "dataset_type.txt").write_text("multilabel\n"), "is a webdataset for multilabel"),
         (lambda f: (f / "classnames.txt").write_text("cat\ndog\ncow\n"), "has no images of ['cow']"),
@@ -500,6 +539,149 @@ def test_a_bad_webdataset_is_one_error_and_makes_nothing(tmp_path, change, reaso
         import_folder(tmp_path / "wds_pair", tmp_path / "data")
     assert reason.replace("'s1'", "s1") in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["wds_pair"]
+
+
+def test_a_webdataset_of_captions_is_read_by_retrieval(tmp_path):
+    folder = tmp_path / "wds_flickr30k"
+    (folder / "test").mkdir(parents=True)
+    (folder / "dataset_type.txt").write_text("retrieval\n")
+    (folder / "test/nshards.txt").write_text("1")
+    with tarfile.open(folder / "test/0.tar", "w") as tar:
+        for n in range(3):
+            captions = f"a cat {n}\n\n two cats {n}\n".encode()
+            for name, content in ((f"s{n}.jpg", picture(n)), (f"s{n}.txt", captions)):
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    made = import_folder(folder, tmp_path / "data")
+    assert (made.benchmark, made.records, made.images, made.read) == ("retrieval-flickr30k", {"": 3}, 3, ["test"])
+    assert "refuses to train" in made.warning
+    (pool,) = load_benchmark("retrieval-flickr30k").build(Place(tmp_path / "data", resolution=16)).pools
+    assert [text.text for text, *_ in pool.texts] == [f"{cats} {n}" for n in range(3) for cats in ("a cat", "two cats")]
+    assert import_folder(folder, tmp_path / "coco", "retrieval-coco").folder == "coco/val2014"
+
+
+# Classes as parquet
+
+
+def noted(names: Sequence[str]) -> dict[str, str]:
+    """What `datasets` notes of a column of classes."""
+    return {"huggingface": json.dumps({"info": {"features": {"label": {"names": list(names), "_type": "ClassLabel"}}}})}
+
+
+def test_imagenet_comes_in_with_clips_names(tmp_path):
+    """Its test split has no labels; its hub's names are not CLIP's."""
+    rows = [{"image": held(JPEG, "ILSVRC2012_val_1.JPEG"), "label": 999 - k} for k in range(1000)]
+    folder = tmp_path / "imagenet-1k"
+    write_table(folder / "data/validation-00000-of-00001.parquet", rows, noted(f"hub {k}" for k in range(1000)))
+    write_table(folder / "data/test-00000-of-00001.parquet", [rows[0] | {"label": -1}])
+    with pytest.raises(UserError, match="row 0 has no class, but -1: is its split without labels"):
+        import_folder(folder, tmp_path / "data")
+    made = import_folder(folder, tmp_path / "data", split="validation")
+    assert (made.folder, made.records, made.left_out) == ("zero_shot/imagenet1k", {"imagenet1k": 1000}, ["test"])
+    (pool,) = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16)).pools
+    assert [len(texts) for texts in pool.texts] == [80] * 1000
+    assert pool.texts[0][0].text == "a bad photo of a tench."
+    assert pool.pairs == tuple((k, k) for k in range(1000))
+
+
+def test_other_classes_keep_the_names_that_their_table_notes(tmp_path):
+    rows = [{"image": held(picture(k), "a.png"), "label": k % 2} for k in range(4)]  # one name for four pictures
+    write_table(tmp_path / "my-pets/test.parquet", rows, noted(["red_cat", "dog"]))
+    made = import_folder(tmp_path / "my-pets", tmp_path / "data")
+    (pool,) = load_benchmark("zero-shot").build(Place(tmp_path / "data", resolution=16)).pools
+    assert ([text[0].text for text in pool.texts], made.images) == (["a photo of a red cat.", "a photo of a dog."], 4)
+    write_table(tmp_path / "bare/test.parquet", rows)
+    with pytest.raises(UserError, match="doesn't say what its classes are called"):
+        import_folder(tmp_path / "bare", tmp_path / "data")
+
+
+# Rows, splits and folders as they come
+
+
+def test_rows_that_cant_be_read_are_counted_on_request(tmp_path):
+    gif = held(picture(3, "GIF"))
+    bad = [crepe_row(2, image=gif), crepe_row(3, image=held(None)), crepe_row(4, image="../out.jpg"), crepe_row(5)]
+    in_swap_obj(tmp_path / "hub", crepe_row(1), *bad[:2], bad[3])
+    with pytest.raises(UserError, match="row 1 has a picture in 'image' that can't be used: it is no JPEG"):
+        import_folder(tmp_path / "hub", tmp_path / "data")
+    made = import_folder(tmp_path / "hub", tmp_path / "data", allow_missing=True)
+    assert (made.records, made.images) == ({"swap_obj": 2}, 2)
+    (told,) = made.left_out
+    assert told.startswith("2 rows that can't be read, the first: ")
+    in_swap_obj(tmp_path / "all", *bad[:2])
+    with pytest.raises(UserError, match="row 0 has a picture in 'image' that can't be used"):
+        import_folder(tmp_path / "all", tmp_path / "none", allow_missing=True)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("value", ["caption", "captions"])
+def test_a_text_that_isnt_utf_8_is_one_row(value, tmp_path):
+    """Arrow doesn't look at the bytes of a text."""
+    texts = pa.array([b"a cat", b"caf\xe9"]).view(pa.string())
+    column = texts if value == "caption" else pa.ListArray.from_arrays([0, 1, 2], texts)
+    table = pa.table(
+        {"image": [held(picture(k), f"{k}.jpg") for k in (1, 2)], "caption": column, "negative_caption": ["b"] * 2}
+    )
+    (tmp_path / "hub").mkdir()
+    pq.write_table(table, tmp_path / "hub/swap_obj.parquet")
+    with pytest.raises(UserError, match=r"has a 'caption' that is no str, but (NotUTF8|list)"):
+        import_folder(tmp_path / "hub", tmp_path / "data")
+    if value == "caption":
+        assert import_folder(tmp_path / "hub", tmp_path / "data", allow_missing=True).records == {"swap_obj": 1}
+
+
+def test_a_set_that_is_public_as_train_alone_is_found(tmp_path):
+    in_swap_obj(tmp_path / "SugarCrepe_swap_obj", crepe_row(), name="data/train-00000-of-00001.parquet")
+    made = import_folder(tmp_path / "SugarCrepe_swap_obj", tmp_path / "data")
+    assert (made.records, made.read) == ({"swap_obj": 1}, ["train"])
+
+
+def test_the_beginning_of_a_split_is_said(tmp_path):
+    write_table(tmp_path / "hub/default/partial-test/0000.parquet", [bivlc_row(1, "a.jpg")])
+    with pytest.raises(UserError, match=r"partial-test \(the hub cuts large sets.*name one with --split"):
+        import_folder(tmp_path / "hub", tmp_path / "data")
+    made = import_folder(tmp_path / "hub", tmp_path / "data", split="partial-test")
+    assert (made.records, made.warning) == ({"": 1}, "the hub cut this set: these are its first rows alone")
+
+
+def test_a_clone_with_official_files_says_where_they_belong(tmp_path):
+    (tmp_path / "winoground/data").mkdir(parents=True)
+    for file in ("data/examples.jsonl", "data/images.zip"):
+        (tmp_path / "winoground" / file).write_bytes(b"{}")
+    with pytest.raises(UserError) as error:
+        import_folder(tmp_path / "winoground", tmp_path / "data")
+    assert (
+        f"copy data/examples.jsonl to {tmp_path}/data/winoground/examples.jsonl, and its images to "
+        f"{tmp_path}/data/winoground/images; unpack data/images.zip first"
+    ) in str(error.value)
+
+
+FORM = """
+from menagerie.generators.hub.forms import HubForm
+
+
+def record(row, keep):
+    name = f"{row.field('number', int):012}.jpg"
+    return {"filename": keep("photo", name), "caption": row.text("yes"), "negative_caption": row.text("no")}
+
+
+MINE = HubForm("sugarcrepe", "somebody/set", ("photo", "number", "yes", "no"), record, keyed=True)
+"""
+
+
+def test_a_form_of_ones_own(tmp_path):
+    (tmp_path / "mine.py").write_text(FORM)
+    row = {"photo": held(JPEG), "number": 7, "yes": "a cat", "no": "a dog"}
+    write_table(tmp_path / "hub/train.parquet", [row])
+    with pytest.raises(UserError, match=r"yes \(string\).*`menagerie new mine.py --kind form`"):
+        import_folder(tmp_path / "hub", tmp_path / "data")
+    for name in ("mine.py", "mine.py:THEIRS", "absent.py:MINE"):
+        with pytest.raises(UserError, match=r"is no file.py:NAME of a HubForm"):
+            import_folder(tmp_path / "hub", tmp_path / "data", form=str(tmp_path / name))
+    made = import_folder(tmp_path / "hub", tmp_path / "data", part="swap_obj", form=f"{tmp_path}/mine.py:MINE")
+    assert (made.records, made.warning) == ({"swap_obj": 1}, "")
+    assert json.loads((tmp_path / "data/sugarcrepe/swap_obj.json").read_text())["0"]["filename"] == "000000000007.jpg"
 
 
 # What loaders say of such folders
