@@ -4,6 +4,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from PIL import Image, ImageOps, PngImagePlugin, UnidentifiedImageError
 
 from menagerie.envs.core.reading import check_accessible, check_regular
@@ -104,3 +105,13 @@ def read_upright(file: Path | bytes) -> Image.Image:
     """A photograph, upright and in RGB. Raises as `open_picture` does."""
     with open_picture(file) as picture:
         return turn_upright(picture)
+
+
+def read_array(content: bytes) -> Image.Image:
+    """The picture in the bytes of a NumPy file (.npy) with a byte for each channel, blue, green and red in this order,
+    as OpenCV has them and EqBen's files. Raises as `open_picture` does."""
+    pixels = np.load(BytesIO(content), allow_pickle=False)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        raise UnfitPicture(f"it is an array of {pixels.dtype}, {pixels.shape}, not of bytes, height x width x 3")
+    check_size(*pixels.shape[:2])
+    return Image.fromarray(np.ascontiguousarray(pixels[:, :, ::-1]))

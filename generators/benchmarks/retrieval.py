@@ -1,9 +1,9 @@
-"""Retrieval of photographs and captions: R@1 and R@5 of texts and of images, on test splits of COCO and Flickr30k.
+"""Retrieval of photographs and captions: R@1 and R@5 of texts and of images, on test splits of COCO and Flickr.
 
 An image is right if any of its captions is among the best k of all captions; a caption is right if its image is among
 the best k of all images. All captions are used, unchanged. Published figures use the test splits of Karpathy and
-Fei-Fei (2015): 5000 images of COCO with 25 010 captions, and 1000 of Flickr30k with 5000. COCO val2017, which many
-have, has other images, so its figures differ.
+Fei-Fei (2015): 5000 images of COCO with 25 010 captions, 1000 of Flickr30k and 1000 of Flickr8k with 5000 each. COCO
+val2017, which many have, has other images, so its figures differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,6 +90,14 @@ BENCHMARK_RETRIEVAL_FLICKR30K = karpathy(
     FLICKR,
     "flickr30k/images",
     ("flickr30k/dataset_flickr30k.json", "flickr30k/flickr30k_test.json"),
+)
+BENCHMARK_RETRIEVAL_FLICKR8K = benchmark_of_files(
+    "retrieval-flickr8k",
+    {"": "flickr8k/dataset_flickr8k.json"},
+    lambda path, part: caption_records(captions_in(path, (path.name,))),
+    "flickr8k/images",
+    kind=Retrieval,
+    shows=FLICKR,
 )
 BENCHMARK_RETRIEVAL_COCO_VAL2017 = benchmark_of_files(
     "retrieval-coco-val2017",

@@ -129,6 +129,11 @@ def bivlc_record(row: FileRow, keep: Keep) -> dict[str, Any]:
     return images | texts_under(row, *SWAPS, "type", "subtype")
 
 
+def vismin_record(row: FileRow, keep: Keep) -> dict[str, Any]:
+    """Two images, each with its text; the questions for models that write text are left out."""
+    return {key: keep(key) for key in ("image_0", "image_1")} | texts_under(row, "text_0", "text_1", "category")
+
+
 def retrieval_record(row: FileRow, keep: Keep, captions: str = "caption") -> dict[str, Any] | None:
     """An image with its captions, if it is in Karpathy's test split."""
     if row.content.get("split") not in (None, SPLIT):
@@ -216,6 +221,7 @@ FORMS = (
     HubForm("coco-order", "gowitheflow/ARO-COCO-order", ("images", *ORDERS), word_order_record),
     HubForm("flickr-order", "gowitheflow/ARO-Flickr-Order", ("images", *ORDERS), word_order_record),
     HubForm("bivlc", "imirandam/BiVLC", ("image", "negative_image", *SWAPS, "type", "subtype"), bivlc_record),
+    HubForm("vismin", "mair-lab/vismin-bench", ("image_0", "image_1", "text_0", "text_1", "category"), vismin_record),
     HubForm(
         "valse",
         "AsphyXIA/valse",

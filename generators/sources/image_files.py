@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.pictures import check_size, is_turned, open_picture, picture_error, read_upright
+from menagerie.envs.core.pictures import check_size, is_turned, open_picture, picture_error, read_array, read_upright
 from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.rows import read_foreign_bytes
@@ -106,6 +106,8 @@ class ImageFiles:
 
     def _open(self, index: int) -> Image.Image:
         """The picture of an image, in RGB unless it is to be scaled first."""
+        if self.names[index].endswith(".npy"):
+            return read_array(self._bytes(index))
         if self.upright:
             return read_upright(self._bytes(index))
         with open_picture(self._bytes(index)) as picture:

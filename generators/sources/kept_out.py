@@ -15,7 +15,8 @@ from menagerie.envs.core.errors import UserError
 COCO, VISUAL_GENOME, FLICKR = "COCO", "Visual Genome", "Flickr"
 # COCO's file names: 000000000042.jpg since 2017, COCO_val2014_000000000042.jpg before.
 COCO_FILE = re.compile(r"(?:^|[/_])(\d{12})\.jpe?g\Z")
-NUMBERED_FILE = re.compile(r"(?:^|/)(\d{1,18})\.jpe?g\Z")
+# 2513260012_03d33305cf.jpg in Flickr8k, 1000092795.jpg elsewhere.
+NUMBERED_FILE = re.compile(r"(?:^|/)(\d{1,18})(?:_[0-9a-f]{10})?\.jpe?g\Z")
 # http://farm4.staticflickr.com/3153/2970773875_164f0c0b83_z.jpg
 FLICKR_ADDRESS = re.compile(r"flickr\.com/(?:\d+/)*(\d{1,18})_[0-9a-f]+(?:_\w{1,2})?\.(?:jpg|png|gif)(?:\?|\Z)")
 

@@ -112,6 +112,11 @@ def make_photograph(folder: Path, form: str) -> Path:
     return folder / f"a.{form}"
 
 
+def make_array(folder: Path) -> Path:
+    np.save(folder / "a.npy", np.random.default_rng(0).integers(0, 256, (12, 16, 3), np.uint8))
+    return folder / "a.npy"
+
+
 def read_photograph(path: Path) -> Any:
     return ImageFiles(path.parent, [path.name], RESOLUTION).read([0])
 
@@ -180,6 +185,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "table of a benchmark": (benchmark("negbench", "**/*.csv"), read_benchmark("negbench")),
     "photograph (JPEG)": (partial(make_photograph, form="jpeg"), read_photograph),
     "photograph (PNG)": (partial(make_photograph, form="png"), read_photograph),
+    "photograph (array)": (make_array, read_photograph),
     "parquet table of the hub": (partial(make_table, form="parquet"), read_imported),
     "arrow table of the hub": (partial(make_table, form="arrow"), read_imported),
     "tar file of a webdataset": (partial(make_webdataset, file="test/0.tar"), read_imported),

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks import caption_pairs, four_way
+from menagerie.generators.benchmarks import caption_pairs, crepe, four_way
 from menagerie.generators.benchmarks.benchmark import (
     Outcome,
     first_of_best,
@@ -442,6 +442,12 @@ FAULTS = [
         "cola",
         text("cola/COLA_multiobjects_matching_benchmark.json", '[["1.jpg", "a", "2.jpg"]]'),
         "[0] is no list of 4",
+    ),
+    ("crepe-productivity", replace(crepe.PRODUCTIVITY["atom 4"], ",0,2,30,", ",left,2,30,"), "'x' that is no int or"),
+    (
+        "spec",
+        replace("spec/count/text2image.json", '"label": 2', '"label": 3'),
+        "'label' that is no number from 0 to 2",
     ),
     ("colorswap", replace("colorswap/test.json", '"caption_2"', '"other"'), "has no 'caption_2'"),
     ("mmvp-vlm", lone_types, "record 1 has no partner of its 'Type'"),

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from menagerie.generators.benchmarks import caption_pairs, clevr_bind, four_way, negbench, pug, vl_checklist
+from menagerie.generators.benchmarks import (
+    caption_pairs,
+    clevr_bind,
+    crepe,
+    four_way,
+    negbench,
+    pug,
+    text_to_image,
+    vl_checklist,
+)
 from menagerie.generators.benchmarks.benchmark import Item, Outcome
 from menagerie.generators.benchmarks.four_way import RULES
 from menagerie.generators.benchmarks.matrix import Pool
@@ -172,6 +181,84 @@ def make_pug_spare(root: Path) -> Counts:
     write_csv(root / pug.SPARE, (*columns, "character_pos"), rows)
     write_images(root / pug.SPARE_FOLDER, [f"{row[1]}/{row[0]}" for row in rows])
     return {"Desert": 2, "Island": 1}
+
+
+def two_of_each(k: int, image: str, text: str, file: str = "{}.jpg") -> dict[str, str]:
+    """A record of two images and two texts, under these keys and a number."""
+    files = {f"{image}{n}": file.format(f"{k}{n}") for n in range(2)}
+    return files | {f"{text}{n}": f"{n} cats, {k}" for n in range(2)}
+
+
+def make_eqben(file: str, images: str) -> Callable[[Path], Counts]:
+    """Two records of one data set, and one of another, whose images are arrays."""
+
+    def make(root: Path) -> Counts:
+        files = ("eqbenkubric_cnt/{}.png", "eqbenkubric_cnt/{}.png", "eqbenyoucook2/{}.npy")
+        records = [two_of_each(k, "image", "caption", name) for k, name in enumerate(files)]
+        write_json(root / file, records)
+        write_images(root / images, [record[f"image{n}"] for record in records[:2] for n in range(2)])
+        (root / images / "eqbenyoucook2").mkdir()
+        for n in range(2):
+            pixels = np.random.default_rng(n).integers(0, 256, (24, 36, 3), np.uint8)
+            np.save(root / images / records[2][f"image{n}"], pixels)
+        return dict.fromkeys(RULES, 3)
+
+    return make
+
+
+def make_vismin(root: Path) -> Counts:
+    """Three records of two categories."""
+    records = [two_of_each(k, "image_", "text_") | {"category": "counting" if k else "object"} for k in range(3)]
+    write_json_lines(root / "vismin/test.jsonl", records)
+    write_images(root / "vismin/images", [f"{k}{n}.jpg" for k in range(3) for n in range(2)])
+    return dict.fromkeys(RULES, 3)
+
+
+def make_naturalbench(root: Path) -> Counts:
+    """Two pairs of photographs of Flickr30k."""
+    write_json(root / "naturalbench/metadata.json", [two_of_each(k, "image_", "caption_") for k in range(2)])
+    write_images(root / "naturalbench/images", [f"{k}{n}.jpg" for k in range(2) for n in range(2)])
+    return dict.fromkeys(RULES, 2)
+
+
+def make_spec(root: Path) -> Counts:
+    """The true candidate stands where `label` says; sets have two or three candidates."""
+    for name in text_to_image.SETS:
+        images = [f"images/{k}.png" for k in range(2 if name == "existence" else 3)]
+        texts = [f"{k} cats in {name}" for k in range(len(images))]
+        for way, queries, keys in (("I2T", images, texts), ("T2I", texts, images)):
+            records = [{"query": query, "keys": keys, "label": label} for label, query in enumerate(queries)]
+            write_json(root / "spec" / name / f"{text_to_image.WAYS[way]}.json", records)
+        write_images(root / "spec" / name, images)
+    return {f"{name} {way}": 2 if name == "existence" else 3 for name in text_to_image.SETS for way in ("I2T", "T2I")}
+
+
+def make_svo_probes(root: Path) -> Counts:
+    """Three records, and one in which two parts of the sentence are others; all images have addresses of Flickr."""
+    address, pairs = "https://live.staticflickr.com/65/{}_ab.jpg".format, [(0, 1), (1, 2), (2, 3), (0, 3)]
+    others = [(True, False, False), (False, True, False), (False, True, False), (True, False, True)]
+    rows = [
+        (f"A girl stands {k}", "girl,stand,grass", "dog,sit,sand", *map(address, pair), *pair, *others[k])
+        for k, pair in enumerate(pairs)
+    ]
+    columns = ("sentence", "pos_triplet", "neg_triplet", "pos_url", "neg_url", "pos_image_id", "neg_image_id")
+    write_csv(root / text_to_image.SVO, (*columns, *text_to_image.KINDS), rows)
+    write_images(root / "svo_probes/images", [f"{k}.jpg" for k in range(4)])
+    return {"subject": 1, "verb": 2}
+
+
+def make_crepe(files: Mapping[str, str], columns: Mapping[str, str]) -> Callable[[Path], Counts]:
+    """Two regions, with more negatives of one than of the other; one reaches beyond its image."""
+
+    def make(root: Path) -> Counts:
+        for part, file in files.items():
+            negatives = [[repr([f"{part} dog {n}" for n in range(2 + k)])] * len(columns) for k in range(2)]
+            rows = [(k, k, f"{part} cat", k, 2, 30, 40, *negatives[k]) for k in range(2)]
+            write_csv(root / file, ("region_id", "image_id", "caption", *crepe.SIDES, *columns.values()), rows)
+        write_images(root / "crepe/images", ["0.jpg", "1.jpg"])
+        return {f"{part}{kind}": 2 for part in files for kind in columns}
+
+    return make
 
 
 def make_whatsup(root: Path) -> Counts:
@@ -336,8 +423,8 @@ def retrieval_counts(pools: Sequence[str] = ("",)) -> Counts:
 
 
 def image_name(folder: str, k: int) -> str:
-    """The file name of an image of COCO 2014 or of Flickr30k."""
-    return f"COCO_val2014_{k:012d}.jpg" if folder == "coco" else f"{k}.jpg"
+    """The file name of an image of COCO 2014, of Flickr8k or of Flickr30k."""
+    return {"coco": f"COCO_val2014_{k:012d}.jpg", "flickr8k": f"{k}_{k:09d}f.jpg"}.get(folder, f"{k}.jpg")
 
 
 def make_karpathy(folder: str, dataset: str, images: str) -> Callable[[Path], Counts]:
@@ -449,10 +536,15 @@ MAKERS: dict[str, Callable[[Path], Counts]] = {
     "coco-spatial": make_questions("coco_qa", "coco/val2017", "{:012d}.jpg".format),
     "cola": make_cola,
     "colorswap": make_colorswap,
+    "crepe-productivity": make_crepe(crepe.PRODUCTIVITY, {"": "hard_negs"}),
+    "crepe-systematicity": make_crepe(crepe.SYSTEMATICITY, crepe.COMPOUNDS),
+    "eqben": make_eqben("eqben/eqben_subset_10percent_final.json", "eqben/image_subset"),
+    "eqben-mini": make_eqben("eqben_mini/all_select.json", "eqben_mini/images"),
     "flickr-order": make_order("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
     "gqa-spatial": make_questions("vg_qa", "gqa/vg_images", "{}.jpg".format),
     "imagenet-ao": make_imagenet_ao,
     "mmvp-vlm": make_mmvp_vlm,
+    "naturalbench-retrieval": make_naturalbench,
     "ncd": make_ncd,
     "negbench": make_negbench,
     "negbench-retrieval": make_negbench_retrieval,
@@ -461,11 +553,15 @@ MAKERS: dict[str, Callable[[Path], Counts]] = {
     "retrieval-coco": make_karpathy("coco", "dataset_coco.json", "coco/val2014"),
     "retrieval-coco-val2017": make_coco_val2017,
     "retrieval-flickr30k": make_karpathy("flickr30k", "dataset_flickr30k.json", "flickr30k/images"),
+    "retrieval-flickr8k": make_karpathy("flickr8k", "dataset_flickr8k.json", "flickr8k/images"),
+    "spec": make_spec,
     "sugarcrepe": make_sugarcrepe,
     "sugarcrepe-pp": make_sugarcrepe_pp,
+    "svo-probes": make_svo_probes,
     "valse": make_valse,
     "vg-attribution": make_vg_attribution,
     "vg-relation": make_vg_relation,
+    "vismin": make_vismin,
     "vl-checklist": make_vl_checklist,
     "whatsup": make_whatsup,
     "winoground": make_winoground,
@@ -487,7 +583,7 @@ def make(name: str, root: Path, **options: Any) -> PhotographBenchmark:
 
 def is_picture(path: Path) -> bool:
     """Whether a file is one of the pictures that are made here."""
-    return path.suffix in (".jpg", ".jpeg", ".JPEG", ".png")
+    return path.suffix in (".jpg", ".jpeg", ".JPEG", ".png", ".npy")
 
 
 def truth(of: Item | Pool) -> np.ndarray:

@@ -157,6 +157,7 @@ SIDES = {f"bbox_{key}": side for key, side in BOX.items()}
 TEXTS = {"true_caption": "the cat is on the dog", "false_caption": "the dog is on the cat"}
 PAIR = {"caption_0": "a cat on a dog", "caption_1": "a dog on a cat", "collapsed_tag": "Object", "secondary_tag": ""}
 COLOURS = {"caption_1": "a", "caption_2": "b"}
+TEXT_PAIR = {"text_0": "a cat", "text_1": "two cats", "category": "counting"}
 ROW = {"id": 3, "filename": "000000000001.jpg", "caption2": "one cat"} | SWAPS
 IMAGE = {"image": held(JPEG, "2317.jpg"), "bbox": BOX} | TEXTS
 BOXED = {"image_path": "2317.jpg"} | TEXTS | SIDES
@@ -198,6 +199,10 @@ FORMED = {
             | SWAPS
             | {"subtype": "obj"}
         },
+    ),
+    "mair-lab/vismin-bench": (
+        [{"image_0": held(JPEG, "0.jpg"), "image_1": held(PNG, "1.png"), "id": 7} | TEXT_PAIR],
+        {"vismin/test.jsonl": {"image_0": "0.jpg", "image_1": "1.png"} | TEXT_PAIR},
     ),
     "nlphuji/flickr30k": (
         [

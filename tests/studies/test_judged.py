@@ -145,7 +145,7 @@ VERDICTLESS = pytest.mark.parametrize(("form", "fault"), [("yes", refusing), ("c
 
 @VERDICTLESS
 def test_without_verdicts_all_benchmarks_are_at_chance_by_every_rule(form, fault, tmp_path):
-    names = ("whatsup", "sugarcrepe", "negbench", *(["winoground", "zero-shot"] if form == "yes" else []))
+    names = ("whatsup", "sugarcrepe", "negbench", *(["svo-probes", "winoground", "zero-shot"] if form == "yes" else []))
     for name in names:
         MAKERS[name](tmp_path / "data")
     with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False, fault=fault) as service:
