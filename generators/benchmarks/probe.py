@@ -11,7 +11,7 @@ VTAB takes the last tenth (fifth, of Pets). The draw is ours, with a seed; so is
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -53,6 +53,10 @@ class Probe(ZeroShot):
     def texts(self) -> Sequence[Caption]:
         """None: nothing is read."""
         return ()
+
+    def reword(self, texts: Mapping[Caption, Caption]) -> "Probe":
+        """Itself."""
+        return self
 
     def kinds_of(self, pool: Pool) -> list[str]:
         """The classifiers of a set: few shots need so many training images of each class."""

@@ -1,17 +1,16 @@
 """What transfer's page says of zero-shot classification: the mean over VTAB's sets, with the differences to a baseline
 (the first model of the page), and effective robustness."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, logit
 
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.parts import Chart, Part, Rows
-from menagerie.studies.measures.robustness import effective_robustness
 from menagerie.studies.scoring.page import Score, in_percent
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def classification_parts(scores: Sequence[Score]) -> Iterator[Part]:
         yield Rows("vtab", ("model", "mean", *shared), rows, says=says, folded="VTAB's mean")
         first, *others = levels
         if others:
-            gaps = {model: 100 * (levels[model] - levels[first]) for model in others}
+            gaps = {model: (100 * (levels[model] - levels[first])).tolist() for model in others}
             yield Chart("vtab-differences", difference_chart(gaps, shared), says=DIFFERENCES.format(first))
     robust = {name: robustness_of(found, name) for name in SHIFTED}
     if any(robust.values()):
@@ -81,11 +80,14 @@ def difference_chart(gaps: Mapping[str, Sequence[float]], names: Sequence[str]) 
 
 def robustness_of(found: Mapping[str, Mapping[str, float]], shifted: str) -> dict[str, float]:
     """Return each model's effective robustness on a shifted set, by the line of all other models; of none with fewer
-    than `FEWEST` others, and not of one whose others have one accuracy on ImageNet."""
+    than `FEWEST` others, and not of one whose others have one accuracy on ImageNet. Models at 0 or 1 have no logit."""
     key = plain_name(shifted)
     both = {model: (its[IMAGENET], its[key]) for model, its in found.items() if {IMAGENET, key} <= its.keys()}
+    both = {model: its for model, its in both.items() if all(0 < value < 1 for value in its)}
     gaps = {}
-    for model in both if len(both) > FEWEST else ():
-        seen, unseen = zip(*(its for other, its in both.items() if other != model), strict=True)
-        (gaps[model],) = effective_robustness(1)(np.array([[*both[model], *seen, *unseen]])).tolist()
-    return {model: gap for model, gap in gaps.items() if not math.isnan(gap)}
+    for model, (seen, unseen) in both.items() if len(both) > FEWEST else ():
+        x, y = logit(np.array([its for other, its in both.items() if other != model])).T
+        if np.ptp(x):
+            slope, start = np.polyfit(x, y, 1)
+            gaps[model] = unseen - float(expit(start + slope * logit(seen)))
+    return gaps

@@ -31,7 +31,7 @@ def image_vectors(scorer: Scorer | Judge, bench: Probe, encode: Encode | None) -
     """Return the unit vector of each image; raises for a model without vectors of images."""
     if isinstance(scorer, Judge) or encode is None:
         raise UserError("a judge has no vectors of images to probe; name other benchmarks for it")
-    numbers, found = range(len(bench.numbers)), []
+    numbers, found = list(range(len(bench.numbers))), []
     with evaluation_mode(scorer):
         for embedding in encode(equal_blocks(numbers)):
             if (vectors := scorer.vectors_of(embedding)) is None:
@@ -45,16 +45,15 @@ def probe_results(bench: Probe, vectors: Vectors) -> Iterator[ScoredItem]:
     for pool in bench.pools:
         name, kind = bench.kinds[pool.name]
         train, val, test = (labelled_vectors(vectors, bench.parts[name][part]) for part in (TRAIN, VAL, TEST))
+        shots = 0 if kind == NEIGHBOURS else int(kind.removeprefix(LINEAR).strip(", -shot") or 0)
+        some = few_shots(train, shots, name) if shots else train
+        final = some if shots else both(train, val)
         if kind == NEIGHBOURS:
             model = best_model(
-                neighbour_classifier, range(sum(k <= len(train[1]) for k in COUNTS)), 0, train, val, both(train, val)
+                neighbour_classifier, range(sum(k <= len(train[1]) for k in COUNTS)), 0, some, val, final
             )
         else:
-            shots = int(kind.removeprefix(LINEAR).strip(", -shot") or 0)
-            some = few_shots(train, shots, name) if shots else train
-            model = best_model(
-                linear_classifier, range(len(STRENGTHS)), FIRST_STEP, some, val, some if shots else both(train, val)
-            )
+            model = best_model(linear_classifier, range(len(STRENGTHS)), FIRST_STEP, some, val, final)
         yield from bench.results(pool, decisions(model, test[0], len(pool.texts)))
 
 
