@@ -99,7 +99,7 @@ class Transfer(ScoringStudy):
     @cached_property
     def subjects(self) -> "Sequence[Subject]":
         """The benchmarks as they were read: those that are named, else all that are complete."""
-        from menagerie.generators.benchmarks.zero_shot import ZeroShot
+        from menagerie.generators.benchmarks.zero_shot import ENSEMBLED
         from menagerie.studies.scoring.benchmarks import subjects_of
         from menagerie.studies.scoring.check import read_benchmarks
 
@@ -107,7 +107,7 @@ class Transfer(ScoringStudy):
         if not read:
             raise UserError(f"no benchmark is complete in {self.data_root}; --check reports what to get")
         if self.prompts == "single":
-            read = [(single_prompt(spec) if isinstance(bench, ZeroShot) else spec, bench) for spec, bench in read]
+            read = [(single_prompt(spec) if spec.name in ENSEMBLED else spec, bench) for spec, bench in read]
         return subjects_of(read, self.parser, self.parses)
 
     def instead(self) -> int | None:

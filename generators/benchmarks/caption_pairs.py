@@ -119,7 +119,14 @@ def both_above(scores: Scores) -> Outcome:
     return texts_chosen(scores, 2)
 
 
-class SugarCrepePP(ItemBenchmark):
+class ByFile(ItemBenchmark):
+    """A benchmark whose further numbers are by file, with their mean over files."""
+
+    def further_headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        return with_means(summaries_by_task(items, outcomes))
+
+
+class SugarCrepePP(ByFile):
     """SugarCrepe++ with its text-only task."""
 
     def further(
@@ -131,9 +138,6 @@ class SugarCrepePP(ItemBenchmark):
             one, other, false = (of[text] for text in item.texts)
             scores = np.array([[one @ other, one @ false, other @ false]])
             yield ScoredItem(item._replace(task=f"{item.task}: text only"), scores, texts_chosen(scores))
-
-    def further_headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return with_means(summaries_by_task(items, outcomes))
 
 
 sugarcrepe = partial(benchmark_of_files, images=IMAGES, shows=COCO)
@@ -164,7 +168,7 @@ def read_valse(path: Path, part: str) -> Iterator[Record]:
             yield record_of(entry, f"{part} {entry.place}", part, image, "caption", "foil")
 
 
-class Valse(ItemBenchmark):
+class Valse(ByFile):
     """VALSE with its numbers of captions and foils by themselves."""
 
     def further(
@@ -176,9 +180,6 @@ class Valse(ItemBenchmark):
                 for name, rule in VALSE_RULES.items():
                     outcome = apply_rule(rule, scores - level)
                     yield ScoredItem(item._replace(task=f"{item.task}: {name}"), scores, outcome)
-
-    def further_headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        return with_means(summaries_by_task(items, outcomes))
 
 
 def caption_fits(scores: Scores) -> Outcome:

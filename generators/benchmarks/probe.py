@@ -30,10 +30,11 @@ from menagerie.generators.sources.place import Place
 
 TRAIN, VAL, TEST = "train", "val", "test"
 FOLDERS = {TRAIN: "zero_shot_train", VAL: "zero_shot_val", TEST: FOLDER}
-SHOTS = (1, 2, 4, 8, 16)
-LINEAR, NEIGHBOURS = "linear", "k-NN"
+NEIGHBOURS = "k-NN"
+# Training images of each class, by classifier; 0: all.
+SHOTS = {"linear": 0, **{f"linear, {shots}-shot": shots for shots in (1, 2, 4, 8, 16)}, NEIGHBOURS: 0}
 HELD_OUT = 10  # a training image of so many is for validation, where a set has no such part
-# The number of each image and of its class, and the part that it is in.
+# The number of each image, and of its class.
 Labels = Sequence[tuple[int, int]]
 
 
@@ -62,7 +63,7 @@ class Probe(ZeroShot):
         """The classifiers of a set: few shots need so many training images of each class."""
         counts = Counter(label for _, label in self.parts[pool.name][TRAIN])
         fewest = min(counts[k] for k in range(len(pool.texts)))
-        return [LINEAR, *(f"{LINEAR}, {shots}-shot" for shots in SHOTS if shots <= fewest), NEIGHBOURS]
+        return [kind for kind, shots in SHOTS.items() if shots <= fewest]
 
 
 def split_parts(pool: Pool) -> dict[str, Labels]:

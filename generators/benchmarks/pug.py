@@ -78,7 +78,9 @@ def read_spar(path: Path, part: str) -> Iterator[Record]:
         if (task := PAIRS[columns].get(first.lower())) and first.lower() != second.lower():
             image, world = row.text("filename"), cell(row, WORLD)
             texts = template.format(a, first, b, second), template.format(b, first, a, second)
-            yield Record(f"{task} {image}", task, (Photograph(image),), texts, " + ".join(sorted((a, b))), (world,))
+            yield Record(
+                f"{task} {image}", task, (Photograph(image),), texts, " + ".join(sorted((a, b))), (world,) * bool(world)
+            )
 
 
 def known_values(row: FileRow, columns: tuple[str, str]) -> tuple[str, str]:

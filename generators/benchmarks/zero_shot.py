@@ -37,6 +37,7 @@ from menagerie.generators.sources.place import Place
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+ENSEMBLED = ("zero-shot", "zero-shot-torchvision")  # benchmarks whose classes have several templates
 MEASURES = (Recall("acc1", True, 1), Recall("acc5", True, 5))
 
 

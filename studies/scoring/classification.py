@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+from menagerie.generators.benchmarks.zero_shot import ENSEMBLED
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.parts import Chart, Part, Rows
 from menagerie.studies.scoring.page import Score, in_percent
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import altair as alt
 
 MEASURE = " acc1"
-TESTS = ("zero-shot", "zero-shot-torchvision")
 # CLIP_benchmark's collection "vtab" (clip_benchmark/datasets/builder.py).
 VTAB = (
     *("caltech101", "cifar100", "clevr_count_all", "clevr_closest_object_distance", "diabetic_retinopathy", "dmlab"),
@@ -41,7 +41,7 @@ def classification_parts(scores: Sequence[Score]) -> Iterator[Part]:
     """Yield VTAB's table and picture and the table of effective robustness, as far as there are numbers for them."""
     found: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for one in scores:
-        if one.test in TESTS and one.part == "task" and one.measure.endswith(MEASURE):
+        if one.test.partition(", ")[0] in ENSEMBLED and one.part == "task" and one.measure.endswith(MEASURE):
             found[one.model].setdefault(plain_name(one.measure.removesuffix(MEASURE)), one.its.value)
     shared = [name for name in VTAB if found and all(plain_name(name) in its for its in found.values())]
     if len(shared) > 1:

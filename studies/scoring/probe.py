@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.generators.benchmarks.benchmark import SEED, ScoredItem
-from menagerie.generators.benchmarks.probe import LINEAR, NEIGHBOURS, TEST, TRAIN, VAL, Labels, Probe
+from menagerie.generators.benchmarks.probe import NEIGHBOURS, SHOTS, TEST, TRAIN, VAL, Labels, Probe
 from menagerie.models.evaluation.scoring import Encode, equal_blocks
 from menagerie.models.judges.judge import Judge
 from menagerie.models.layers import evaluation_mode
@@ -45,13 +45,11 @@ def probe_results(bench: Probe, vectors: Vectors) -> Iterator[ScoredItem]:
     for pool in bench.pools:
         name, kind = bench.kinds[pool.name]
         train, val, test = (labelled_vectors(vectors, bench.parts[name][part]) for part in (TRAIN, VAL, TEST))
-        shots = 0 if kind == NEIGHBOURS else int(kind.removeprefix(LINEAR).strip(", -shot") or 0)
-        some = few_shots(train, shots, name) if shots else train
+        some = few_shots(train, shots, name) if (shots := SHOTS[kind]) else train
         final = some if shots else both(train, val)
         if kind == NEIGHBOURS:
-            model = best_model(
-                neighbour_classifier, range(sum(k <= len(train[1]) for k in COUNTS)), 0, some, val, final
-            )
+            numbers = range(sum(k <= len(train[1]) for k in COUNTS))
+            model = best_model(neighbour_classifier, numbers, 0, some, val, final)
         else:
             model = best_model(linear_classifier, range(len(STRENGTHS)), FIRST_STEP, some, val, final)
         yield from bench.results(pool, decisions(model, test[0], len(pool.texts)))
