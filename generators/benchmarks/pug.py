@@ -9,8 +9,8 @@ has the tests of scenes and of single animals.
 
 PUG:SPARE (Koishigarina et al. 2025, "CLIP behaves like a bag-of-words model cross-modally but not uni-modally") is
 PUG:SPAR without its positional shortcuts: 12 animals in 8 textures on 4 backgrounds. Captions are the authors'; scoring
-is strict. All images are scored, and apart those of the authors' test, a tenth of the compositions (`spare_test`). The
-number of images isn't known for sure.
+is strict. All images are scored, and those of the authors' test apart (`spare_test`). The number of images isn't known
+for sure.
 
 NCD has composites of natural objects in unusual colours, from the "Natural Colors Dataset", as the DCSM paper tests
 them. Files have names such as "red_apple_green_pear.png". Captions name the left object first in one test and the right
@@ -108,8 +108,8 @@ Composition = tuple[str, str, str, str]  # a texture, its animal, another textur
 
 def spare_test(animals: Sequence[str], textures: Sequence[str]) -> Counter[Composition]:
     """How often the authors' test has each composition: train_val_test_split and extend_test_indices in
-    alignment/pug_alignment_utils.py of their code. A tenth is drawn of the compositions, each with its exchanges; one
-    that is drawn with its exchange counts twice there."""
+    alignment/pug_alignment_utils.py of their code. They draw a tenth of half of the compositions and add the three
+    exchanges of each, 1416 of 7392 in all; what is drawn with an exchange of its own counts twice."""
     kept: dict[Composition, None] = {}
     for first, a, second, b in product(textures, animals, textures, animals):
         known = (first, b, second, a) in kept or (second, a, first, b) in kept

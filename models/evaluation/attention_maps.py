@@ -24,7 +24,8 @@ class Maps(NamedTuple):
     """Attention maps of n scenes of two objects, at the image's resolution.
 
     A map is a query's share of each patch, divided by its mean share: up to a factor, the weights with which the slot
-    averages the patches' values (figure 9). Uniform attention gives 1 everywhere.
+    averages the patches' values (figure 9). Uniform attention gives 1 everywhere. A scorer with `phrase_maps` gives
+    those in place of attention.
     """
 
     objects: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's objects, as in the masks
