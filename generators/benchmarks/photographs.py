@@ -242,16 +242,11 @@ def summaries_by_task(
 def summaries_by_tag(
     items: Sequence[Item], outcomes: Sequence[Outcome], tags: Mapping[str, Sequence[str]]
 ) -> dict[str, Summary]:
-    """The summaries of each tag's tasks, named "Object: text"; `tags` are those of each record, by its name. A tag that
-    a record has twice counts it twice."""
-    every = [
-        (f"{tag}: {item.task}", outcome)
-        for item, outcome in zip(items, outcomes, strict=True)
-        for tag in tags[item.record]
-    ]
+    """The summaries of each tag's tasks, named "Object: text"; `tags` are those of each record, by its name."""
     found: dict[str, list[Outcome]] = {}
-    for name, outcome in every:
-        found.setdefault(name, []).append(outcome)
+    for item, outcome in zip(items, outcomes, strict=True):
+        for tag in tags[item.record]:
+            found.setdefault(f"{tag}: {item.task}", []).append(outcome)
     return {name: summarise(found[name]) for name in sorted(found)}
 
 
