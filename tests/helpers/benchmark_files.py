@@ -574,7 +574,11 @@ def is_picture(path: Path) -> bool:
 def truth(of: Item | Pool) -> np.ndarray:
     """1 where an image of an item or a pool belongs with a text, else 0."""
     scores = np.zeros((len(of.images), len(of.texts)), np.float32)
-    for pair in of.pairs if isinstance(of, Pool) else ((k, j) for k in range(len(of.images)) for j in of.own(k)):
+    for pair in (
+        of.pairs
+        if isinstance(of, Pool)
+        else ((k, j) for k in range(len(of.images)) for j in of.own(k) if j < len(of.texts))
+    ):
         scores[pair] = 1
     return scores
 
