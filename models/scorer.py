@@ -101,6 +101,11 @@ class Scorer(nn.Module, ABC):
         """The score of each image with each text: between -1 and 1, unless the scorer's description says otherwise."""
 
     @property
+    def match_level(self) -> float | None:
+        """The score above which the scorer says that a text is true of an image; None if scores only compare."""
+        return None
+
+    @property
     def pairs_only(self) -> bool:
         """Whether every score needs a pass through a network that reads an image and a text together. The tensors in
         such a scorer's embeddings must have a row for each image or text."""

@@ -3,8 +3,9 @@
     python studies/attention.py runs/binding_grid-laptop
 
 For every finished cell of a grid whose model has attention: the overlap (intersection over union) of each query's map
-with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv and
-a picture for each cell. Scenes that a model's training had are left out, and counted in attention.csv. Run again, it
+with the mask of its own animal and of the other, at the threshold that is best on validation. DCSM attends nowhere; its
+maps are the cosines of a phrase's words with the patches, which its network reads. Writes attention.csv and a picture
+for each cell. Scenes that a model's training had are left out, and counted in attention.csv. Run again, it
 measures new cells. Cells of a class of your own are measured only if you name it, because its file is run:
 
     python studies/attention.py runs/mine --code mine.py:Mine

@@ -9,7 +9,7 @@ benchmark that a model's training had are counted.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -20,7 +20,13 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import usable_cores
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import POSITIVE
-from menagerie.generators.benchmarks.registry import check_benchmark_name, load_benchmark, load_benchmarks, names
+from menagerie.generators.benchmarks.registry import (
+    BenchmarkSpec,
+    check_benchmark_name,
+    load_benchmark,
+    load_benchmarks,
+    names,
+)
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.place import Place
 from menagerie.studies.frame.command import main
@@ -52,6 +58,8 @@ class Transfer(ScoringStudy):
     """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; one place may have several."""
     allow_missing: Annotated[bool, DATA] = False
     """If images are missing, score the other records; the result has the number of missing ones."""
+    prompts: Annotated[Literal["ensemble", "single"], DATA] = "ensemble"
+    """Templates of zero-shot classification: a set's own, averaged, or only "a photo of a {c}." in its place."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
     """What to do if a model's own vocabulary lacks words of a benchmark: refuse the benchmark, or skip the words."""
     parser: Annotated[str, DATA] = DEFAULT
@@ -85,17 +93,21 @@ class Transfer(ScoringStudy):
 
         folders = folders_given(self.images, map(load_benchmark, (*names(), *self.benchmarks)))
         threads = max(1, usable_cores() // self.at_once)
-        return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=folders)
+        how = {"allow_missing": self.allow_missing, "ensemble": self.prompts == "ensemble"}
+        return Place(self.data_root, workers=threads, folders=folders, **how)
 
     @cached_property
     def subjects(self) -> "Sequence[Subject]":
         """The benchmarks as they were read: those that are named, else all that are complete."""
+        from menagerie.generators.benchmarks.zero_shot import ENSEMBLED
         from menagerie.studies.scoring.benchmarks import subjects_of
         from menagerie.studies.scoring.check import read_benchmarks
 
         read = read_benchmarks(load_benchmarks(self.benchmarks), bool(self.benchmarks), self.place)
         if not read:
             raise UserError(f"no benchmark is complete in {self.data_root}; --check reports what to get")
+        if self.prompts == "single":
+            read = [(single_prompt(spec) if spec.name in ENSEMBLED else spec, bench) for spec, bench in read]
         return subjects_of(read, self.parser, self.parses)
 
     def instead(self) -> int | None:
@@ -126,6 +138,11 @@ class Transfer(ScoringStudy):
         for model, one in ((model, one) for model in self.tested for one in self.subjects):
             had = training_had(model.training, one.bench)
             yield benchmark_piece(model, one, self.unknown_words == "skip", **self.how, had=had)
+
+
+def single_prompt(spec: BenchmarkSpec) -> BenchmarkSpec:
+    """The spec under a name that says what its texts are; what papers published is of ensembles."""
+    return replace(spec, name=f"{spec.name}, single prompt", published={})
 
 
 PRESETS = {"all": Transfer()}

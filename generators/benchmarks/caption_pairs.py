@@ -7,21 +7,44 @@
   files of captions of COCO val2017 images. Its paper reports the mean over all records (micro), SPARO's paper the mean
   of the files (macro).
 - SugarCrepe++ (Dumpala et al. 2024): five of them, each caption with a paraphrase that is also true. An image is right
-  if both true captions score strictly higher than the false one (the paper's image-to-text task); chance is 1/3. The
-  text-only task is missing, because it compares texts with each other.
+  if both true captions score strictly higher than the false one (the paper's image-to-text task); chance is 1/3. In the
+  text-only task the true captions' cosine is strictly higher than both of theirs with the false one; scorers without
+  vectors of texts have no number. It is as in VLMs/test_Variants_CLIP.py of github.com/Sri-Harsha/scpp.
 - VALSE (Parcalabescu et al. 2022): a foil differs from the caption in one linguistic phenomenon, in eleven files. As in
   the authors' code, a record is scored only if at least two of three annotators chose the caption alone. The paper's
-  pairwise accuracy is averaged over the files.
+  pairwise accuracy is averaged over the files. Of scorers whose score says by itself whether a text is true
+  (`Scorer.match_level`) stand beside it p_c, the share of captions taken for true, p_f, that of foils taken for false,
+  and acc, the mean of both. They follow lxmert_valse_eval.py of github.com/Heidelberg-NLP/VALSE: a foil just at the
+  level is left out, a caption there is taken for false.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from menagerie.envs.core.reading import read_json
-from menagerie.generators.benchmarks.benchmark import Outcome, Scores, Summary, texts_chosen
-from menagerie.generators.benchmarks.photographs import Box, ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.benchmark import (
+    Item,
+    Outcome,
+    ScoredItem,
+    Scores,
+    Summary,
+    apply_rule,
+    texts_chosen,
+    true_above,
+)
+from menagerie.generators.benchmarks.photographs import (
+    Box,
+    ItemBenchmark,
+    Photograph,
+    Record,
+    Vectors,
+    summaries_by_task,
+    with_means,
+)
 from menagerie.generators.benchmarks.registry import benchmark_of_files, facts
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId, coco_number, file_numbers
 from menagerie.generators.sources.rows import FileRow, read_entries
@@ -102,6 +125,27 @@ class SugarCrepe(ItemBenchmark):
     figures, as_stored = ("micro", "macro"), True
 
 
+class ByFile(ItemBenchmark):
+    """A benchmark whose further numbers are by file, with their mean over files."""
+
+    def further_headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        return with_means(summaries_by_task(items, outcomes))
+
+
+class SugarCrepePP(ByFile):
+    """SugarCrepe++ with its text-only task."""
+
+    def further(
+        self, results: Sequence[ScoredItem], vectors: Vectors | None = None, level: float | None = None
+    ) -> Iterator[ScoredItem]:
+        """Yield the cosines of both true captions with each other, and of each with the false one."""
+        of = vectors([text for item, *_ in results for text in item.texts]) if vectors else {}
+        for item, *_ in results if of else ():
+            one, other, false = (of[text] for text in item.texts)
+            scores = np.array([[one @ other, one @ false, other @ false]])
+            yield ScoredItem(item._replace(task=f"{item.task}: text only"), scores, texts_chosen(scores))
+
+
 sugarcrepe = partial(benchmark_of_files, images=IMAGES, shows=COCO)
 BENCHMARK_SUGARCREPE = sugarcrepe(
     "sugarcrepe",
@@ -113,7 +157,7 @@ BENCHMARK_SUGARCREPE_PP = sugarcrepe(
     "sugarcrepe-pp",
     {name: f"sugarcrepe_pp/{name}.json" for name in SUGARCREPE_PP},
     read_sugarcrepe_pp,
-    kind=partial(ItemBenchmark, rules=both_above, figures=("micro", "macro"), true_texts=2),
+    kind=partial(SugarCrepePP, rules=both_above, figures=("micro", "macro"), true_texts=2),
 )
 
 
@@ -130,6 +174,39 @@ def read_valse(path: Path, part: str) -> Iterator[Record]:
             yield record_of(entry, f"{part} {entry.place}", part, image, "caption", "foil")
 
 
+class Valse(ByFile):
+    """VALSE with its numbers of captions and foils by themselves."""
+
+    def further(
+        self, results: Sequence[ScoredItem], vectors: Vectors | None = None, level: float | None = None
+    ) -> Iterator[ScoredItem]:
+        """Yield acc, p_c and p_f of each record whose foil isn't just at the level."""
+        for item, scores, _ in results:
+            if level is not None and scores[0, 1] != level:
+                for name, rule in VALSE_RULES.items():
+                    outcome = apply_rule(rule, scores - level)
+                    yield ScoredItem(item._replace(task=f"{item.task}: {name}"), scores, outcome)
+
+
+def caption_fits(scores: Scores) -> Outcome:
+    """Whether the caption's score is above 0; a level one is broken at random by the neutral accuracy."""
+    return true_above(scores[0, :1], np.zeros(1))
+
+
+def foil_detected(scores: Scores) -> Outcome:
+    """Whether the foil's score is below 0."""
+    return true_above(-scores[0, 1:], np.zeros(1))
+
+
+def both_judged(scores: Scores) -> Outcome:
+    """The mean of both."""
+    one, other = caption_fits(scores), foil_detected(scores)
+    return Outcome((one.official + other.official) / 2, (one.neutral + other.neutral) / 2, one.tied or other.tied)
+
+
+VALSE_RULES = {"acc": both_judged, "p_c": caption_fits, "p_f": foil_detected}
+
+
 def valse_photographs(path: Path, images: Iterable[str]) -> Iterator[PhotographId]:
     """The photographs of COCO and Visual Genome among images; those of SWiG, and VisDial's own, are in neither."""
     for image in images:
@@ -144,6 +221,6 @@ BENCHMARK_VALSE = benchmark_of_files(
     {name: f"valse/data/{name}.json" for name in VALSE},
     read_valse,
     "valse/images",
-    kind=partial(ItemBenchmark, figures=("macro", "micro")),
+    kind=partial(Valse, figures=("macro", "micro")),
     shows=valse_photographs,
 )

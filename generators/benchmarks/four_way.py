@@ -7,11 +7,12 @@ Each record becomes three items, one under each rule of `FOUR_WAY_RULES`: text (
 - ColorSwap (Burapacheep et al. 2024): colours have changed places. Only the test split is used, 300 of 1000 records.
   The authors evaluate image-text models in a notebook that we haven't read.
 - BiVLC (Miranda et al. 2024): SugarCrepe's true and false captions of COCO images, and a generated image for each false
-  one; parts are SugarCrepe's edits. The paper's I2T is the text score, its T2I the image score. All photographs are of
-  val2017, which training leaves out as a whole. The hub has the set as parquet; here it has one JSON object per line.
+  one; parts are SugarCrepe's edits. The paper's I2T is the text score, its T2I the image score; their four comparisons
+  are reported too, as in src/CLIP_fine_tuning/CLIP_utils.py (evaluate_BiVLC) of github.com/IMirandaM/BiVLC. All
+  photographs are of val2017, which training leaves out as a whole. The hub has the set as parquet; here it has one
+  JSON object per line.
 - Cola (Ray et al. 2023), multi-object setting: two photographs of Visual Genome, with attributes of two objects
-  swapped. The authors' accuracy is the image score. The single-object setting, whose score is a mean average precision,
-  isn't implemented.
+  swapped. The authors' accuracy is the image score. `cola_single.py` has the single-object setting.
 
 MMVP-VLM (Tong et al. 2024) has pairs of images that CLIP confuses, each with a statement, in nine visual patterns. The
 authors' code checks for each statement whether it prefers its image, and counts a pair as right if both do. It picks
@@ -28,12 +29,21 @@ from menagerie.generators.benchmarks.benchmark import (
     FOUR_WAY_RULES,
     Item,
     Outcome,
+    ScoredItem,
     Scores,
     Summary,
+    apply_rule,
     images_chosen,
     summarise,
+    true_above,
 )
-from menagerie.generators.benchmarks.photographs import ItemBenchmark, Photograph, Record
+from menagerie.generators.benchmarks.photographs import (
+    ItemBenchmark,
+    Photograph,
+    Record,
+    summaries_by_tag,
+    summaries_by_task,
+)
 from menagerie.generators.benchmarks.registry import BenchmarkSpec, benchmark_of_files
 from menagerie.generators.sources.kept_out import VISUAL_GENOME
 from menagerie.generators.sources.place import Place
@@ -41,6 +51,13 @@ from menagerie.generators.sources.rows import is_text, read_csv, read_entries, r
 
 RULES = tuple(FOUR_WAY_RULES)
 TAGS = ("collapsed_tag", "secondary_tag")
+# BiVLC's names of its four comparisons: an image's texts, a text's images; the photograph and its caption are positive.
+PARTS: Mapping[str, Callable[[Scores], Outcome]] = {
+    "Ipos_2T": lambda scores: prefers_own(scores, 0),
+    "Ineg_2T": lambda scores: prefers_own(scores, 1),
+    "Tpos_2I": lambda scores: prefers_own(scores.T, 0),
+    "Tneg_2I": lambda scores: prefers_own(scores.T, 1),
+}
 
 
 class FourWay(ItemBenchmark):
@@ -54,20 +71,42 @@ class FourWay(ItemBenchmark):
             for rule in RULES
         ]
         super().__init__(name, folder, records, place, FOUR_WAY_RULES)
-        self.tags = {record.name: record.tags for record in given}
+        self.tags = {record.name: record.tags for record in records}
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The three scores of all records, then those of each tag, named "Object: text"."""
-        found: dict[str, list[Outcome]] = {rule: [] for rule in RULES}
-        for item, outcome in zip(items, outcomes, strict=True):
-            for name in (item.task, *(f"{tag}: {item.task}" for tag in self.tags[item.cluster])):
-                found.setdefault(name, []).append(outcome)
-        return {name: summarise(found[name]) for name in (*RULES, *sorted(found.keys() - set(RULES)))}
+        none = dict.fromkeys(RULES, summarise([]))
+        return none | summaries_by_task(items, outcomes) | summaries_by_tag(items, outcomes, self.tags)
 
 
-def four_way(name: str, file: str, read: Callable[[Path, str], Iterable[Record]], shows: str = "") -> BenchmarkSpec:
+class BiVLC(FourWay):
+    """BiVLC, whose authors also report each of the four comparisons."""
+
+    def further(self, results: Sequence[ScoredItem], *_: object) -> Iterator[ScoredItem]:
+        """Yield each record's comparisons, under the names that the authors give them."""
+        for item, scores, _ in results:
+            if item.task == RULES[0]:
+                for task, rule in PARTS.items():
+                    yield ScoredItem(item._replace(task=task), scores, apply_rule(rule, scores))
+
+    def further_headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        return summaries_by_task(items, outcomes) | summaries_by_tag(items, outcomes, self.tags)
+
+
+def prefers_own(scores: Scores, one: int) -> Outcome:
+    """Whether the row number `one` of two is highest in its own column, strictly."""
+    return true_above(scores[one, [one]], scores[one, [1 - one]])
+
+
+def four_way(
+    name: str,
+    file: str,
+    read: Callable[[Path, str], Iterable[Record]],
+    shows: str = "",
+    kind: Callable[..., FourWay] = FourWay,
+) -> BenchmarkSpec:
     """The spec of a benchmark of four-way items, whose images are in the folder `images` of its own."""
-    return benchmark_of_files(name, {"": file}, read, f"{name}/images", FourWay, shows)
+    return benchmark_of_files(name, {"": file}, read, f"{name}/images", kind, shows)
 
 
 def read_four(
@@ -104,6 +143,7 @@ BENCHMARK_BIVLC = four_way(
     "bivlc",
     "bivlc/test.jsonl",
     partial(read_four, images=("image", "negative_image"), texts=("caption", "negative_caption"), tags=("type",)),
+    kind=BiVLC,
 )
 BENCHMARK_COLA = four_way("cola", "cola/COLA_multiobjects_matching_benchmark.json", read_cola, shows=VISUAL_GENOME)
 

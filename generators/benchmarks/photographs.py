@@ -2,13 +2,13 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
@@ -16,6 +16,7 @@ from menagerie.generators.benchmarks.benchmark import (
     Benchmark,
     Item,
     Outcome,
+    ScoredItem,
     Scores,
     Summary,
     first_of_best,
@@ -30,6 +31,7 @@ from menagerie.generators.sources.rows import writable
 
 Rule = Callable[[Scores], Outcome]
 Each = TypeVar("Each")
+Vectors = Callable[[Sequence[Caption]], Mapping[Caption, Float[np.ndarray, " _d"]]]  # a unit vector of each text
 
 
 class Box(NamedTuple):
@@ -136,6 +138,17 @@ class PhotographBenchmark(Benchmark):
         tasks = summaries_by_task(items, outcomes)
         means = {"macro": macro_mean(self.tasks_to_average(tasks)), "all": summarise(outcomes)}
         return {name: means["macro" if name.startswith("macro") else "all"] for name in self.figures} or tasks
+
+    def further(
+        self, results: Sequence[ScoredItem], vectors: Vectors | None = None, level: float | None = None
+    ) -> Iterable[ScoredItem]:
+        """Results under further rules of the authors, by task: headlines that need scores. `vectors` embeds texts, and
+        gives none for a scorer without vectors; above `level`, if there is one, a score says that a text is true."""
+        return ()
+
+    def further_headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
+        """The numbers of `further`: each of its tasks."""
+        return summaries_by_task(items, outcomes)
 
     def tasks_to_average(self, tasks: Mapping[str, Summary]) -> list[Summary]:
         """The tasks that count for the mean over tasks: all, but some benchmarks leave some out."""
@@ -252,3 +265,21 @@ def summaries_by_task(
 ) -> dict[Any, Summary]:
     """The summary of each task's outcomes, or of those of the items that share another `name`."""
     return {part: summarise(its) for part, its in group_by_task(items, outcomes, name).items()}
+
+
+def summaries_by_tag(
+    items: Sequence[Item], outcomes: Sequence[Outcome], tags: Mapping[str, Sequence[str]]
+) -> dict[str, Summary]:
+    """The summaries of each tag's tasks, named "Object: text"; `tags` are those of each record, by its name."""
+    found: dict[str, list[Outcome]] = {}
+    for item, outcome in zip(items, outcomes, strict=True):
+        for tag in tags[item.record]:
+            found.setdefault(f"{tag}: {item.task}", []).append(outcome)
+    return {name: summarise(found[name]) for name in sorted(found)}
+
+
+def with_means(parts: Mapping[str, Summary]) -> dict[str, Summary]:
+    """The unweighted mean over parts of each measure, and then the measures of the parts, named "PART: MEASURE"."""
+    measures = dict.fromkeys(name.rpartition(": ")[2] for name in parts)
+    means = {one: macro_mean([its for name, its in parts.items() if name.endswith(f": {one}")]) for one in measures}
+    return means | dict(parts)

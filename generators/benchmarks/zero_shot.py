@@ -6,7 +6,8 @@ if SET is a name of CLIP_benchmark (imagenet1k, imagenet-a, pets, ...); for othe
 classes and the only template is "a photo of a {c}.".
 
 A class has a text for each template. For models that embed texts, a class's embeddings are scaled to length 1 and
-averaged; for others its scores are averaged.
+averaged; for others its scores are averaged. Without this ensemble (`Place.ensemble`) several templates give way to the
+plain one.
 
 ImageNet-AO (Abbasi et al. 2023) has pictures of objects with unusual attributes, to be matched with all compositions.
 The layout of its files isn't known for sure; here they are in folders named "attribute_object".
@@ -19,7 +20,14 @@ from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary
-from menagerie.generators.benchmarks.class_folders import SLOT, folder_classes, folders_in, known_templates, read_list
+from menagerie.generators.benchmarks.class_folders import (
+    SLOT,
+    TEMPLATES,
+    folder_classes,
+    folders_in,
+    known_templates,
+    read_list,
+)
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool, Recall, task_of
 from menagerie.generators.benchmarks.photographs import Photograph, Record, macro_mean, summaries_by_task
 from menagerie.generators.benchmarks.registry import benchmark_spec
@@ -29,6 +37,7 @@ from menagerie.generators.sources.place import Place
 
 FOLDER = "zero_shot"
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+ENSEMBLED = ("zero-shot", "zero-shot-torchvision")  # benchmarks whose classes have several templates
 MEASURES = (Recall("acc1", True, 1), Recall("acc5", True, 5))
 
 
@@ -55,8 +64,9 @@ class ZeroShot(MatrixBenchmark):
         self.pools = [self._pool(one, tuple(r for r in one.records if r in here), place) for one in sets]
 
     def _pool(self, images: ImageSet, records: tuple[Record, ...], place: Place) -> Pool:
+        templates = images.templates if place.ensemble or len(images.templates) == 1 else TEMPLATES
         phrased = (
-            [" ".join(template.replace(SLOT, name).split()) for template in images.templates]
+            [" ".join(template.replace(SLOT, name).split()) for template in templates]
             for name in images.classes.values()
         )
         texts = tuple(tuple(Caption(text, place.parse(text)) for text in its) for its in phrased)

@@ -37,6 +37,8 @@ class Place:
     """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
     tag: Tagger | None = spacy_tags
     """Tags a text's parts of speech, to shuffle words by. With None none are shuffled, enough to count records."""
+    ensemble: bool = True
+    """Whether a class of zero-shot classification has a text for each template; else one, for a plain template."""
     kept_out: KeptOut = field(default_factory=KeptOut)
     """Photographs that a source leaves out because tests show them."""
     caption: str = ""

@@ -24,7 +24,8 @@ class Maps(NamedTuple):
     """Attention maps of n scenes of two objects, at the image's resolution.
 
     A map is a query's share of each patch, divided by its mean share: up to a factor, the weights with which the slot
-    averages the patches' values (figure 9). Uniform attention gives 1 everywhere.
+    averages the patches' values (figure 9). Uniform attention gives 1 everywhere. A scorer with `phrase_maps` gives
+    those in place of attention.
     """
 
     objects: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's objects, as in the masks
@@ -62,14 +63,18 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     captions = [data.records.captions[i] for i in indices]
     graphs = [data.records.graphs[i] for i in indices]
     pixels = scorer.pixel_scale(data.images(indices).to(scorer.device))
-    patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(scorer.read(captions, graphs)))
     order = [nodes_of_objects(data, i) for i in indices]
-    rows = torch.arange(len(patches), device=patches.device)[:, None]
-    of_objects = patches[rows, torch.tensor(order, device=patches.device)]
+    if read := getattr(scorer, "phrase_maps", None):  # phrases don't compete for patches
+        phrases = [[graph.nodes[node] for node in its] for graph, its in zip(graphs, order, strict=True)]
+        patches = of_objects = read(scorer.encode_images(pixels), captions, phrases)
+    else:
+        patches = scorer.attention(scorer.encode_images(pixels), scorer.encode_texts(scorer.read(captions, graphs)))
+        rows = torch.arange(len(patches), device=patches.device)[:, None]
+        of_objects = patches[rows, torch.tensor(order, device=patches.device)]
     objects = enlarge(of_objects / of_objects.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
     left = 1 - patches.sum(1, keepdim=True)
     config = scorer.config
-    if not getattr(config, "competitive", True) or getattr(config, "focus", False):  # shares don't sum to 1
+    if read or not getattr(config, "competitive", True) or getattr(config, "focus", False):  # shares don't sum to 1
         left = torch.zeros_like(left)
     rest = enlarge(left.clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(objects.cpu().numpy(), rest.cpu().numpy())

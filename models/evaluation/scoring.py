@@ -115,6 +115,18 @@ def encode_texts(scorer: Scorer, texts: Sequence[Caption]) -> Tensors:
     return scorer.encode_texts(scorer.read([text for text, _ in texts], [graph for _, graph in texts]))
 
 
+@torch.no_grad()
+def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> dict[Caption, Float[np.ndarray, " _d"]]:
+    """Return the unit vector of each text; nothing for a scorer without vectors of texts."""
+    some, found = list(dict.fromkeys(texts)), {}
+    with evaluation_mode(scorer):
+        for block in fill_last_block([some[k : k + TEXTS] for k in range(0, len(some), TEXTS)]):
+            if (vectors := scorer.vectors_of(encode_texts(scorer, block))) is None:
+                return {}
+            found.update(zip(block, normalize(vectors.float(), dim=1).cpu().numpy(), strict=True))
+    return found
+
+
 def score_block(
     scorer: Scorer, read: Read, embedding: Tensors, wanted: dict[int, list[Caption]]
 ) -> Iterator[tuple[tuple[int, Caption], float]]:

@@ -92,6 +92,11 @@ class Judge:
         self.respondent, self.form, self.options = respondent, form, options
         self.begin(lambda images: None)
 
+    @property
+    def match_level(self) -> float | None:
+        """The score above which the answer is yes; None of forms that only compare."""
+        return 0.0 if self.form.name == "yes" else None
+
     @cached_property
     def store(self) -> AnswerStore:
         """The answers of the model, read from disk when the first is wanted."""

@@ -91,6 +91,11 @@ class FusionScorer(Scorer):
             self.log_scale.requires_grad_(False)
             built.drop_projections()
 
+    @property
+    def match_level(self) -> float | None:
+        """Even odds; InfoNCE leaves the zero of log-odds open."""
+        return 0.0 if self.config.objective == "matching" else None
+
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageEmbedding:
         """Keys and values to which words attend, and with `hard` unit vectors."""
         tower = self.towers.image

@@ -30,7 +30,7 @@ the paper uses it as published. Where we differ from the published code:
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from menagerie.envs.core.errors import UserError
 from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.scorer import Scorer, Sharing, Tensors
 from menagerie.models.scorers.staged import DCSMConfig, LABCLIPConfig
@@ -150,6 +151,7 @@ class DCSMScorer(Scorer):
     """Scores a pair by the output of a small convolutional network on its map of cosines. Scores are unbounded."""
 
     config_class = DCSMConfig
+    capabilities = frozenset({"attention"})
     sharing = Sharing()
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: DCSMConfig, base: Scorer) -> None:
@@ -195,6 +197,23 @@ class DCSMScorer(Scorer):
     def pair_similarity(self, images: Float[Tensor, "n i d"], texts: TextEmbedding) -> Float[Tensor, " n"]:
         """Score image i with text i: n maps instead of n times n."""
         return self.score(torch.einsum("nid,ntd->nit", images, texts.vectors), texts)
+
+    def phrase_maps(
+        self, images: Float[Tensor, "n i d"], captions: Sequence[str], phrases: Sequence[Sequence[str]]
+    ) -> Float[Tensor, "n q p"]:
+        """Of each phrase of caption i the mean cosine of its tokens with the patches of image i, above the lowest, as
+        shares of the map. Raises if a caption doesn't have a phrase word for word, as far as it is read."""
+        reader = replace(self.reader, words=tuple(dict.fromkeys(phrase for its in phrases for phrase in its)))
+        ids, numbers = reader(Texts(captions, ()))
+        wanted = torch.tensor([[reader.number_of[phrase.lower()] for phrase in its] for its in phrases])
+        tokens = (numbers[:, None] == wanted[..., None]).to(images)[..., : self.columns]
+        if not tokens.any(-1).all():
+            raise UserError(f"a caption, such as {captions[0]!r}, lacks a phrase of {', '.join(phrases[0])}")
+        vectors = self.encode_texts(WordTokens(*(its.to(images.device) for its in (ids, numbers)))).vectors
+        cosines = torch.einsum("nid,ntd->nti", images[:, 1:], vectors[:, : tokens.shape[-1]])
+        maps = tokens @ cosines / tokens.sum(-1, keepdim=True)
+        above = maps - maps.amin(-1, keepdim=True)
+        return above / above.sum(-1, keepdim=True).clamp_min(EPSILON)
 
     def score(self, cosines: Float[Tensor, "*b i t"], texts: TextEmbedding) -> Float[Tensor, "*b"]:
         """Score each map: put the vectors of functional words in their columns, standardise, and apply the network."""

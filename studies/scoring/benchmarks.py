@@ -22,13 +22,21 @@ from menagerie.envs.core.reading import read_toml
 from menagerie.generators.benchmarks.benchmark import Item, ScoredItem, Summary, apply_rule, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task, summaries_by_task
+from menagerie.generators.benchmarks.probe import Probe
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
 from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.reranking import rerank
-from menagerie.models.evaluation.scoring import Encode, encode_blocks, has_too_many_pairs, score_items, score_pool
+from menagerie.models.evaluation.scoring import (
+    Encode,
+    encode_blocks,
+    has_too_many_pairs,
+    score_items,
+    score_pool,
+    text_vectors,
+)
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.analysis.intervals import jackknife_intervals
@@ -36,6 +44,7 @@ from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.estimate import NOTHING
 from menagerie.studies.frame.parts import Part, Rows
 from menagerie.studies.frame.records import Records
+from menagerie.studies.scoring.classification import classification_parts
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.page import Score, in_percent, level_of, named_results, seed_mean, short_names
 from menagerie.studies.scoring.piece import (
@@ -47,6 +56,7 @@ from menagerie.studies.scoring.piece import (
     open_model,
     readable_texts,
 )
+from menagerie.studies.scoring.probe import image_vectors, probe_results
 
 VERSION = 4  # of how records are scored
 PIECES = "pieces"
@@ -144,17 +154,21 @@ class BenchmarkPiece(Piece):
             words, skipped = readable_texts(bench, scorer, self.skip, self.model)
             encode = partial(encode_blocks, scorer, words.images, report=report)
         cut = cut_record(scorer, words.texts)
-        if isinstance(words, MatrixBenchmark):
+        if isinstance(words, Probe):
+            results = list(probe_results(words, image_vectors(scorer, words, encode)))
+        elif isinstance(words, MatrixBenchmark):
             pools = (pool for pool in words.pools if pool.pairs)
             results = [its for pool in pools for its in self.pool_results(scorer, words, encode, reranked, pool)]
         else:
             scored = zip(words.items, score_items(scorer, words, encode=encode), strict=True)
             results = [ScoredItem(item, its, apply_rule(partial(words.outcome, item), its)) for item, its in scored]
-        write_csv(self.folder / SCORES, OUTCOMES, outcome_rows(results))
+        vectors = None if isinstance(scorer, Judge) else partial(text_vectors, scorer)
+        further = list(words.further(results, vectors, scorer.match_level))
+        write_csv(self.folder / SCORES, OUTCOMES, outcome_rows([*results, *further]))
         if bench.made_texts:
             rows = ([item.record, *(text.text for text in item.texts)] for item in bench.items)
             write_csv(self.folder / "texts.csv", ("record", "texts"), rows)
-        numbers = {"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results)}
+        numbers = {"tasks": task_numbers(bench, results), "headlines": headline_numbers(words, results, further)}
         numbers |= {"reranked": reranked} if reranked else {}
         turned = len(bench.files.turned)
         return {**numbers, **self.subject.graphs, "cut": cut, "skipped": skipped, "turned": turned}
@@ -225,6 +239,7 @@ def benchmark_piece(model: Model, subject: Subject, skip: bool, **how: Any) -> B
     decides = {"first": {"model": first.model.weights, "top": first.top}} if matters else {}
     name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION, **decides})
     images = sum(len(pool.images) for pool in pools) or images_needed(bench)
+    images = len(bench.numbers) if isinstance(bench, Probe) else images
     return BenchmarkPiece(model, subject.label, name, images, subject, skip, **{"below": PIECES, **how})
 
 
@@ -257,15 +272,20 @@ def task_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> d
     }
 
 
-def headline_numbers(bench: PhotographBenchmark, results: Sequence[ScoredItem]) -> dict[str, dict[str, Any]]:
+def headline_numbers(
+    bench: PhotographBenchmark, results: Sequence[ScoredItem], further: Sequence[ScoredItem]
+) -> dict[str, dict[str, Any]]:
     """Return the numbers that papers report, with intervals of the official ones for new records, or None."""
+    every = [*results, *further]
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
-        return bench.headlines([results[k].item for k in chosen], [results[k].outcome for k in chosen])
+        own = [every[k] for k in chosen if k < len(results)], [every[k] for k in chosen if k >= len(results)]
+        first, more = (([one.item for one in its], [one.outcome for one in its]) for its in own)
+        return {**bench.headlines(*first), **(bench.further_headlines(*more) if further else {})}
 
-    whole, pooled = of(range(len(results))), isinstance(bench, MatrixBenchmark)
+    whole, pooled = of(range(len(every))), isinstance(bench, MatrixBenchmark)
     try:
-        bounds = jackknife_intervals([result_cluster(result.item, pooled) for result in results], of)
+        bounds = jackknife_intervals([result_cluster(result.item, pooled) for result in every], of)
     except Exception:  # the user's own benchmark may fail without some records; its scores stay
         bounds = {}
     return {
@@ -333,7 +353,10 @@ def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
     else:
         found = [(item, bench.outcome(item, np.zeros((len(item.images), len(item.texts))))) for item in bench.items]
     both = [item for item, _ in found], [outcome for _, outcome in found]
-    every = {"task": summaries_by_task(*both), "headline": bench.headlines(*both)}
+    level = [ScoredItem(item, np.zeros((len(item.images), len(item.texts))), outcome) for item, outcome in found]
+    more = list(bench.further(level, lambda texts: {text: np.ones(1) for text in texts}))
+    further = bench.further_headlines([one.item for one in more], [one.outcome for one in more])
+    every = {"task": summaries_by_task(*both), "headline": {**bench.headlines(*both), **further}}
     numbers = {(kind, name): its.neutral for kind, summaries in every.items() for name, its in summaries.items()}
     return {name: neutral for name, neutral in numbers.items() if neutral is not None}
 
@@ -354,3 +377,4 @@ def parts(records: Records, scores: Sequence[Score]) -> Iterator[Part]:
         title = f"Beside table {table['number']} of the paper: {table['title']}"
         name, says = f"paper-table-{table['number']}", f"{PAPERS} {table['note']}"
         yield Rows(name, ("model", *titles), rows, says=says, folded=title)
+    yield from classification_parts(ours)

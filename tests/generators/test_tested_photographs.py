@@ -53,6 +53,7 @@ def test_benchmarks_say_whose_photographs_they_show():
         *("bivlc", "vismin"),  # whose photographs are val2017's, which are left out as a whole
         *("clevr-bind", "clevr-bind-prompted", "colorswap", "eqben", "eqben-mini", "imagenet-ao", "mmvp-vlm", "ncd"),
         *("pug-spar", "pug-spare", "spec", "whatsup", "winoground", "zero-shot", "zero-shot-torchvision"),
+        *("probe", "probe-torchvision", "pug-spar-places", "pug-spar-scenes"),
     }
     assert set(OTHERS) == set(registry.names()) - own
 

@@ -527,6 +527,82 @@ def make_torchvision(root: Path) -> Counts:
     return {f"{name} {measure}": count for name, count in sizes.items() for measure in ("acc1", "acc5")}
 
 
+def make_cola_single(root: Path) -> Counts:
+    """A set in each of two layouts; a caption has no true hard image, another no hard one."""
+    labels = ["square white plate", "red cat", "old dog", "wet cup"]
+    true = [[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
+    hard = [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0]]
+    rows = [
+        [f"images/{k + 1}.jpg", {"1": ["plate", "white"]}, *its] for k, its in enumerate(zip(true, hard, strict=True))
+    ]
+    write_json(root / "cola/COLA_singleobjects_benchmark_GQA.json", [labels, rows])
+    clevr = [[f"CLEVR_{row[0].rpartition('/')[2]}", *row[2:]] for row in rows]
+    write_json(root / "cola/COLA_singleobjects_benchmark_CLEVR.json", {"labels": labels, "data": clevr})
+    write_images(root / "cola/images", [f"{name}{k + 1}.jpg" for name in ("", "CLEVR_") for k in range(4)])
+    return {"GQA": 2, "CLEVR": 2}
+
+
+def make_pug_worlds(root: Path) -> None:
+    """Backgrounds, single animals in both columns, in places and textures, and two animals, which don't count here."""
+    columns = (*("filename", "world_name", "character_name", "character2_name"),)
+    columns += ("character1_pos", "character2_pos", "character_texture", "character2_texture")
+    rows: list[tuple[str, ...]] = []
+    for world in ("Desert", "Island"):
+        rows.append((world, "blank", "blank", "left", "right", "Default", "Default"))
+        for names in [("Cat", "blank"), ("blank", "Cat"), ("Pig", "blank"), ("blank", "Pig"), ("Cat", "Pig")]:
+            for places in (("left", "right"), ("bottom", "top")):
+                looks = (("Default", "Default"), ("Blue", "Red"), ("Grass", "Stone"))
+                rows += [(world, *names, *places, *look) for look in looks]
+    write_csv(root / "pug_spar/labels.csv", columns, [(f"{k}.png", *row) for k, row in enumerate(rows)])
+    write_images(root / "pug_spar", [f"{k}.png" for k in range(len(rows))])
+
+
+def make_pug_spar_scenes(root: Path) -> Counts:
+    make_pug_worlds(root)
+    return (
+        {"scene acc1": 2}
+        | {f"one animal, {name} acc1": 16 for name in ("default", "blue", "grass")}
+        | {f"one animal, {name} acc1": 8 for name in ("left/right", "bottom/top")}
+    )
+
+
+def make_pug_spar_places(root: Path) -> Counts:
+    make_pug_worlds(root)
+    return {"left/right": 8, "bottom/top": 8}
+
+
+def probe_counts(sizes: Mapping[str, int], shots: Sequence[int], measures: Sequence[str]) -> Counts:
+    """Test images by set, classifier and measure."""
+    kinds = ["linear", *(f"linear, {k}-shot" for k in shots), "k-NN"]
+    return {f"{name} {kind} {one}": n for name, n in sizes.items() for kind in kinds for one in measures}
+
+
+def make_probe(root: Path) -> Counts:
+    """Six classes of three training images each and one of another set's, which has validation images too."""
+    names = [f"pear_{k}" for k in range(6)]
+    write_images(root / "zero_shot/fruit", [f"{name}/{k}.jpg" for name in names for k in range(2)])
+    write_images(root / "zero_shot_train/fruit", [f"{name}/t{k}.jpg" for name in names for k in range(3)])
+    write_images(root / "zero_shot_val/fruit", [f"{name}/v.jpg" for name in names])
+    return probe_counts({"fruit": 12}, (1, 2), ("acc1", "acc5"))
+
+
+def make_probe_torchvision(root: Path) -> Counts:
+    """The sets of `make_torchvision`, whose test images are also those of training and, in two sets, of validation."""
+    make_torchvision(root)
+    folder = root / "torchvision"
+    for test in [*folder.rglob("test*.*"), *folder.rglob("images_variant_test.txt")]:
+        for part in ("train", "val"):
+            name = test.name.replace("test", "trainval" if "annotations" in str(test) and part == "train" else part)
+            test.with_name(name).write_text(test.read_text())
+    shots = {"dtd": (1, 2), "fgvc_aircraft": (), "food101": (1,), "pets": ()}
+    sizes = {"dtd": 12, "fgvc_aircraft": 2, "food101": 9, "pets": 2}
+    return {
+        key: n
+        for name, size in sizes.items()
+        for key, n in probe_counts({name: size}, shots[name], ("acc1", "acc5")).items()
+    }
+
+
 # Of each benchmark; counts of those that compare all images with all texts are of queries.
 MAKERS: dict[str, Callable[[Path], Counts]] = {
     "bivlc": make_bivlc,
@@ -535,6 +611,7 @@ MAKERS: dict[str, Callable[[Path], Counts]] = {
     "coco-order": make_order("coco", "dataset_coco.json", "coco/val2014"),
     "coco-spatial": make_questions("coco_qa", "coco/val2017", "{:012d}.jpg".format),
     "cola": make_cola,
+    "cola-single": make_cola_single,
     "colorswap": make_colorswap,
     "crepe-productivity": make_crepe(crepe.PRODUCTIVITY, {"": "hard_negs"}),
     "crepe-systematicity": make_crepe(crepe.SYSTEMATICITY, crepe.COMPOUNDS),
@@ -549,6 +626,10 @@ MAKERS: dict[str, Callable[[Path], Counts]] = {
     "negbench": make_negbench,
     "negbench-retrieval": make_negbench_retrieval,
     "pug-spar": make_pug_spar,
+    "probe": make_probe,
+    "probe-torchvision": make_probe_torchvision,
+    "pug-spar-places": make_pug_spar_places,
+    "pug-spar-scenes": make_pug_spar_scenes,
     "pug-spare": make_pug_spare,
     "retrieval-coco": make_karpathy("coco", "dataset_coco.json", "coco/val2014"),
     "retrieval-coco-val2017": make_coco_val2017,
@@ -589,7 +670,11 @@ def is_picture(path: Path) -> bool:
 def truth(of: Item | Pool) -> np.ndarray:
     """1 where an image of an item or a pool belongs with a text, else 0."""
     scores = np.zeros((len(of.images), len(of.texts)), np.float32)
-    for pair in of.pairs if isinstance(of, Pool) else ((k, j) for k in range(len(of.images)) for j in of.own(k)):
+    for pair in (
+        of.pairs
+        if isinstance(of, Pool)
+        else ((k, j) for k in range(len(of.images)) for j in of.own(k) if j < len(of.texts))
+    ):
         scores[pair] = 1
     return scores
 

@@ -84,3 +84,22 @@ def direct_map(model, data, index, node):
         texts = model.encode_texts(model.read([data.records.captions[index]], [data.records.graphs[index]]))
         share = model.attention(images, texts)[:, node : node + 1]
     return enlarge(share / share.mean(), data.images([0]).shape[-1])[0, 0].numpy()
+
+
+def test_dcsm_s_maps_are_the_mean_cosines_of_a_phrase_s_words(data):
+    """By loops over the words of one scene's caption, each of which is a token."""
+    model = fresh("dcsm", data)
+    index = next(i for i, scene in enumerate(data.records.scenes) if len(scene.objects) == 2)
+    maps, words = attention_maps(model, data, [index]), data.records.captions[index].split()
+    with torch.no_grad():
+        image = model.encode_images(model.pixel_scale(data.images([index])))[0]
+        text = model.encode_texts(model.read([data.records.captions[index]], [data.records.graphs[index]])).vectors[0]
+    for obj, found in zip(data.records.scenes[index].objects, maps.objects[0], strict=True):
+        start = next(k for k in range(len(words)) if words[k : k + 2] == [obj.texture, obj.animal])
+        values = [np.mean([float(patch @ text[k]) for k in (start, start + 1)]) for patch in image[1:]]
+        above = torch.tensor(np.array(values) - min(values), dtype=torch.float32)[None, None]
+        expected = enlarge(above / above.mean(), data.images([0]).shape[-1])[0, 0].numpy()
+        assert np.allclose(found, expected, atol=1e-4)
+    assert not maps.rest.any()
+    with pytest.raises(UserError, match="lacks a phrase of green yak"):
+        model.phrase_maps(image[None], [words[0]], [["green yak"]])

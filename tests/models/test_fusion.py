@@ -8,6 +8,7 @@ from torch.nn.functional import normalize
 
 from menagerie.models.networks.pairs import draw_wrong_images, draw_wrong_texts, info_nce
 from menagerie.models.objectives import Targets, contrastive_loss
+from tests.helpers import scorers
 from tests.helpers.fused_loops import CAT, DOG, END, batch, drawn_model, image_tokens, pixels, states
 from tests.helpers.loss_loops import assert_same_gradients
 
@@ -126,3 +127,9 @@ def test_hard_negatives_are_drawn_by_softmax_without_replacement():
     torch.testing.assert_close(counts, weights.double(), atol=0.03, rtol=0)
     second = sum(weights[k] * weights[2] / (1 - weights[k]) for k in (0, 1))
     assert (draws[:, 1] == 3).double().mean().item() == pytest.approx(second.item(), abs=0.03)
+
+
+def test_only_scores_that_were_trained_to_say_what_matches_have_a_level():
+    assert scorers.scorer("fusion", objective="matching").match_level == 0
+    assert scorers.scorer("fusion", objective="infonce").match_level is None
+    assert scorers.scorer("clip").match_level is None

@@ -13,7 +13,7 @@ from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.reranking import rerank
-from menagerie.models.evaluation.scoring import encode_blocks, score_items, score_pool
+from menagerie.models.evaluation.scoring import encode_blocks, score_items, score_pool, text_vectors
 from tests.helpers.scorers import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11
@@ -164,3 +164,12 @@ def test_readers_of_pairs_encode_each_text_of_a_benchmark_once(kind, encoded_tex
     for item, scored in zip(items, found, strict=True):
         columns = [texts.index(text) for text in item.texts]
         np.testing.assert_allclose(scored, expected[list(item.images)][:, columns], atol=1e-5)
+
+
+def test_texts_have_unit_vectors_if_the_scorer_has_any():
+    texts = captions(7)
+    found = text_vectors(scorer("clip"), [*texts, *texts])
+    one, other = (found[text] for text in texts[:2])
+    assert (len(found), one @ one) == (7, pytest.approx(1, abs=1e-6))
+    assert one @ other < 1
+    assert text_vectors(scorer("oc-clip"), texts) == {}
