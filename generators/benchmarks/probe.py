@@ -111,7 +111,7 @@ def build(place: Place) -> Probe:
     sets = []
     for folder in folders_in(place.only(FOLDERS[TRAIN])):
         there = {part: place.only(root) / folder.name for part, root in FOLDERS.items()}
-        parts = {part: set_in(path) for part, path in there.items() if part != VAL or path.is_dir()}
+        parts = {part: set_in(path.name, path) for part, path in there.items() if part != VAL or path.is_dir()}
         sets.append(joined(folder.name, parts, {part: f"{root}/" for part, root in FOLDERS.items()}))
     if not sets:
         raise UserError(f"there are no folders in {place.only(FOLDERS[TRAIN])}; put sets of training images there")
