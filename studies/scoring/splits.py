@@ -13,6 +13,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.familiarity import Familiar, familiar_training
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -88,10 +89,14 @@ class SplitPiece(Piece):
                 scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
             tests = {name: framed_benchmark(test, loaded.framing, report) for name, test in tests.items()}
         counted = without_left_out(tests, self.covered)
-        subsets = self.score_frozen(tests, counted, scorer) if self.frozen else evaluate(self.folder, counted, scorer)
+        trained = familiar_training(self.tested.training)
+        if self.frozen:
+            subsets = self.score_frozen(tests, counted, scorer, trained)
+        else:
+            subsets = evaluate(self.folder, counted, scorer, trained=trained)
         return {"subsets": subsets, "cut": cut_record(scorer, texts_of_tests(tests))}
 
-    def score_frozen(self, tests: Tests, counted: Tests, scorer: Scorer | Judge) -> Results:
+    def score_frozen(self, tests: Tests, counted: Tests, scorer: Scorer | Judge, trained: Familiar | None) -> Results:
         """Score the counted records, and write the scores of all, also of those that are left out, which are marked."""
         found: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
@@ -99,7 +104,7 @@ class SplitPiece(Piece):
             both = zip(items, scores, strict=True)
             found.update({(subset, item.task, item.record): score_row(subset, item, its, had) for item, its in both})
 
-        results = evaluate(self.folder, counted, scorer, keep)
+        results = evaluate(self.folder, counted, scorer, keep, trained)
         for subset, test in tests.items():
             rest = [item for item in test.items if (subset, item.task, item.record) not in found]
             keep(subset, rest, score_items(scorer, test, rest) if rest else [], True)
