@@ -87,8 +87,10 @@ def report_familiarity(
     print_table(("task", "kind", *(f"{side}: seen" for side in SIDES)), count_rows(found, known.bindings), COUNTED)
     for model, points in runs or [ModelPoints("", {})]:
         title = f"{model}: {ACCURACIES} {BY_STRATUM}" if model else f"Records {BY_STRATUM}"
-        print_table(("task", "official", "free", *STRATA, UNREAD), stratum_rows(found, points), title)
-    print_table(("task", "records", *WORDS), word_rows(bench, items, TrigramPrior(texts)), "What words alone decide, %")
+        print_table(("task", "all", "free", *STRATA, UNREAD), stratum_rows(found, points), title)
+    print_table(
+        ("task", "records", *WORDS), blind_rows(bench, items, TrigramPrior(texts)), "What words alone decide, %"
+    )
 
 
 def read_captions(given: str, root: Path, parser: CaptionParser) -> tuple[list[str], list[SceneGraph]]:
@@ -108,7 +110,8 @@ def read_captions(given: str, root: Path, parser: CaptionParser) -> tuple[list[s
 
 
 def record_row(its: FamiliarRecord) -> list[object]:
-    bindings = ["; ".join(sorted(map(" ".join, side))) for side in its.bindings]
+    sides = ([" ".join(b[::-1] if len(b) == 2 else b) for b in side] for side in its.bindings)
+    bindings = ["; ".join(sorted(side)) for side in sides]
     return [its.record, its.task, *bindings, *its.seen, *its.texts, its.stratum]
 
 
@@ -152,7 +155,7 @@ def accuracy_text(records: Sequence[FamiliarRecord], points: Mapping[tuple[str, 
     return f"{100 * fmean(scored):.1f} ({len(scored)})" if scored else DASH
 
 
-def word_rows(bench: ItemBenchmark, items: Sequence[Item], prior: TrigramPrior) -> Iterator[list[str]]:
+def blind_rows(bench: ItemBenchmark, items: Sequence[Item], prior: TrigramPrior) -> Iterator[list[str]]:
     """Yield what words alone decide, by task and of all."""
     tasks = {task: [item for item in items if item.task == task] for task in dict.fromkeys(i.task for i in items)}
     for task, part in (tasks | ({ALL: items} if len(tasks) > 1 else {})).items():
