@@ -42,7 +42,7 @@ COLUMNS = tuple(f"{side}_{what}" for what in ("bindings", "seen", "texts_seen") 
 ALL = "all"  # the row of all tasks
 COUNTED = "What only true and only false captions state: how much of it the given captions have"
 BY_STRATUM = "by which side of the differing bindings was seen; free of the shortcut: neither or both"
-ACCURACIES = "official accuracy, % (records),"
+ACCURACIES = ": official accuracy, %,"
 WORDS = ("same words", "bag of words", "length", "trigram prior")
 
 
@@ -85,8 +85,8 @@ def report_familiarity(
     found = [record_familiarity(item, known, graph) for item in items]
     write_csv(out, ("record", "task", *COLUMNS, "stratum"), map(record_row, found))
     print_table(("task", "kind", *(f"{side}: seen" for side in SIDES)), count_rows(found, known.bindings), COUNTED)
-    for model, points in runs or [ModelPoints("", {})]:
-        title = f"{model}: {ACCURACIES} {BY_STRATUM}" if model else f"Records {BY_STRATUM}"
+    for model, points in (ModelPoints("Records", {}), *runs):
+        title = f"{model}{ACCURACIES if points else ''} {BY_STRATUM}"
         print_table(("task", "all", "free", *STRATA, UNREAD), stratum_rows(found, points), title)
     print_table(
         ("task", "records", *WORDS), blind_rows(bench, items, TrigramPrior(texts)), "What words alone decide, %"
@@ -139,7 +139,8 @@ def seen_text(counts: Iterable[int | None]) -> str:
 
 
 def stratum_rows(found: Sequence[FamiliarRecord], points: Mapping[tuple[str, str], float]) -> Iterator[list[str]]:
-    """Yield, by task, the accuracy on all records, on those of `FREE` and on each stratum."""
+    """Yield, by task, the accuracy (without points the number) of all records, of those of `FREE` and of each
+    stratum."""
     every = (*STRATA, UNREAD)
     for task, records in by_task(found).items():
         parts = ([r for r in records if r.stratum in group] for group in (every, FREE, *((name,) for name in every)))
@@ -147,12 +148,9 @@ def stratum_rows(found: Sequence[FamiliarRecord], points: Mapping[tuple[str, str
 
 
 def accuracy_text(records: Sequence[FamiliarRecord], points: Mapping[tuple[str, str], float]) -> str:
-    """Write the accuracy in percent on the records that have points, with their number; without any points the number
-    of records."""
-    if not points:
-        return str(len(records))
+    """Write the accuracy in percent on the records that have points; the number of records if none has."""
     scored = [points[its.record, its.task] for its in records if (its.record, its.task) in points]
-    return f"{100 * fmean(scored):.1f} ({len(scored)})" if scored else DASH
+    return (in_percent(fmean(scored)) if scored else DASH) if points else str(len(records))
 
 
 def blind_rows(bench: ItemBenchmark, items: Sequence[Item], prior: TrigramPrior) -> Iterator[list[str]]:
