@@ -5,14 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
-from menagerie.generators.benchmarks.benchmark import Item
 from menagerie.generators.benchmarks.photographs import ItemBenchmark
 from menagerie.generators.benchmarks.registry import load_benchmark
-from menagerie.generators.benchmarks.words_alone import TrigramPrior, words_alone
+from menagerie.generators.benchmarks.words_alone import TrigramPrior, WordsAlone, words_alone
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.familiarity import (
     FREE,
@@ -43,32 +42,27 @@ ALL = "all"  # the row of all tasks
 COUNTED = "What only true and only false captions state: how much of it the given captions have"
 BY_STRATUM = "by which side of the differing bindings was seen; free of the shortcut: neither or both"
 ACCURACIES = ": official accuracy, %,"
-WORDS = ("same words", "bag of words", "length", "trigram prior")
+BLIND = "What words alone decide, %"
+WORDS = ("same words", "bag", "length", "prefers", "trigrams")
+Points = Mapping[tuple[str, str], float]  # by record and task: what a benchmark's official rule gives, 0 to 1
 
 
-class ModelPoints(NamedTuple):
-    """The points that a benchmark's official rule gives a model."""
-
-    model: str
-    points: Mapping[tuple[str, str], float]
-    """By record and task, 0 to 1."""
-
-
-def scores_in(run: Path, benchmark: str) -> list[ModelPoints]:
-    """Return the points on a benchmark of each model in a folder of `menagerie transfer`; raises if there are none."""
+def scores_in(run: Path, benchmark: str) -> list[tuple[str, Points]]:
+    """Return the models in a folder of `menagerie transfer` with their points on a benchmark; raises if there are
+    none."""
     name, found = load_benchmark(benchmark).name, []
     for folder in sorted((run / PIECES).glob("*/")):
         if (result := read_result(folder)) and result.get("benchmark") == name:
             rows = read_csv(folder / SCORES, ("record", "task", "official"))
             points = {(row.text("record"), row.text("task")): float(row.content["official"]) for row in rows}
-            found.append(ModelPoints(result["model"], points))
+            found.append((result["model"], points))
     if not found:
         raise UserError(f"--scores {run} has no scores on {name}; name a folder that `menagerie transfer` wrote")
     return found
 
 
 def report_familiarity(
-    given: str, benchmark: str, root: Path, runs: Sequence[ModelPoints], parser: CaptionParser, out: Path
+    given: str, benchmark: str, root: Path, runs: Sequence[tuple[str, Points]], parser: CaptionParser, out: Path
 ) -> None:
     """Write and print how familiar a benchmark is to the captions that `given` names."""
     bench = load_benchmark(benchmark).build(Place(root, allow_missing=True))
@@ -85,12 +79,12 @@ def report_familiarity(
     found = [record_familiarity(item, known, graph) for item in items]
     write_csv(out, ("record", "task", *COLUMNS, "stratum"), map(record_row, found))
     print_table(("task", "kind", *(f"{side}: seen" for side in SIDES)), count_rows(found, known.bindings), COUNTED)
-    for model, points in (ModelPoints("Records", {}), *runs):
+    for model, points in (("Records", {}), *runs):
         title = f"{model}{ACCURACIES if points else ''} {BY_STRATUM}"
         print_table(("task", "all", "free", *STRATA, UNREAD), stratum_rows(found, points), title)
-    print_table(
-        ("task", "records", *WORDS), blind_rows(bench, items, TrigramPrior(texts)), "What words alone decide, %"
-    )
+    prior = TrigramPrior(texts)
+    blind = ((task, words_alone(bench, its, prior)) for task, its in by_task(items).items())
+    print_table(("task", "records", *WORDS), (word_row(task, its) for task, its in blind if its), BLIND)
 
 
 def read_captions(given: str, root: Path, parser: CaptionParser) -> tuple[list[str], list[SceneGraph]]:
@@ -115,9 +109,9 @@ def record_row(its: FamiliarRecord) -> list[object]:
     return [its.record, its.task, *bindings, *its.seen, *its.texts, its.stratum]
 
 
-def by_task(found: Sequence[FamiliarRecord]) -> dict[str, list[FamiliarRecord]]:
-    """Return the records of each task, and of all."""
-    parts: dict[str, list[FamiliarRecord]] = {}
+def by_task(found: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the records or items of each task, and all."""
+    parts: dict[str, list[Any]] = {}
     for its in found:
         parts.setdefault(its.task, []).append(its)
     return parts | ({ALL: list(found)} if len(parts) > 1 else {})
@@ -138,7 +132,7 @@ def seen_text(counts: Iterable[int | None]) -> str:
     return f"{sum(map(bool, every))} of {len(every)}"
 
 
-def stratum_rows(found: Sequence[FamiliarRecord], points: Mapping[tuple[str, str], float]) -> Iterator[list[str]]:
+def stratum_rows(found: Sequence[FamiliarRecord], points: Points) -> Iterator[list[str]]:
     """Yield, by task, the accuracy (without points the number) of all records, of those of `FREE` and of each
     stratum."""
     every = (*STRATA, UNREAD)
@@ -147,16 +141,17 @@ def stratum_rows(found: Sequence[FamiliarRecord], points: Mapping[tuple[str, str
         yield [task, *(accuracy_text(part, points) for part in parts)]
 
 
-def accuracy_text(records: Sequence[FamiliarRecord], points: Mapping[tuple[str, str], float]) -> str:
+def accuracy_text(records: Sequence[FamiliarRecord], points: Points) -> str:
     """Write the accuracy in percent on the records that have points; the number of records if none has."""
     scored = [points[its.record, its.task] for its in records if (its.record, its.task) in points]
     return (in_percent(fmean(scored)) if scored else DASH) if points else str(len(records))
 
 
-def blind_rows(bench: ItemBenchmark, items: Sequence[Item], prior: TrigramPrior) -> Iterator[list[str]]:
-    """Yield what words alone decide, by task and of all."""
-    tasks = {task: [item for item in items if item.task == task] for task in dict.fromkeys(i.task for i in items)}
-    for task, part in (tasks | ({ALL: items} if len(tasks) > 1 else {})).items():
-        if its := words_alone(bench, part, prior):
-            length = f"{in_percent(its.length)} ({its.preferred})"
-            yield [task, str(its.records), in_percent(its.same), in_percent(its.bag), length, in_percent(its.prior)]
+def word_row(task: str, its: WordsAlone) -> list[str]:
+    return [
+        task,
+        str(its.records),
+        *map(in_percent, (its.same, its.bag, its.length)),
+        its.preferred,
+        in_percent(its.prior),
+    ]
