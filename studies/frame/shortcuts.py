@@ -11,6 +11,7 @@ import pandas as pd
 
 from menagerie.envs.core.reading import read_text
 from menagerie.generators.benchmarks.words_alone import text_words
+from menagerie.generators.captions.hard_negatives.tasks import TASKS
 from menagerie.generators.familiarity import STRATA, stratum_of
 from menagerie.generators.splits.facts import STATED
 from menagerie.studies.analysis.errors import read_predictions
@@ -26,8 +27,8 @@ SEEN_SAYS = (
     "out."
 )
 WORDS_SAYS = (
-    "In percent, of the first run's tests with one false caption: how often it has the same words as the true one, the "
-    "accuracy of the best bag of words, and of always preferring the longer or the shorter caption."
+    "In percent, by the first run on a split, of tasks with one false caption: how often it has the same words as the "
+    "true one, the accuracy of the best bag of words, and of always preferring the longer or the shorter caption."
 )
 WORDS = ("test", "task", "records", "same words", "bag of words", "length")
 
@@ -41,8 +42,9 @@ def shortcut_parts(records: Records) -> Iterator[Part]:
         if len(its.points):
             folded = f"Swaps by whether training showed their {kind}s"
             found.append(Table(f"seen-{kind}", its, rows, says=SEEN_SAYS.format(kind), folded=folded))
-    tested = [records.folder(arm) for arm, result in records.results if result.get("subsets")]
-    if tested and (lines := rows_of_words(tested[0])):
+    first = {arm.place.get("split", ""): arm for arm, result in reversed(records.results) if result.get("subsets")}
+    tested = ((split, row) for split, arm in first.items() for row in rows_of_words(records.folder(arm)))
+    if lines := [[f"{split} {test}".strip(), *rest] for split, (test, *rest) in tested]:
         found.append(Rows("words-alone", WORDS, lines, says=WORDS_SAYS, folded="What words alone decide"))
     yield from [Heading("Without binding"), *found] if found else ()
 
@@ -63,7 +65,8 @@ def strata_in(folder: Path, kind: str) -> dict[str, str]:
 def rows_of_words(folder: Path) -> list[list[str]]:
     """Return a row of `WORDS` for each test and task of a run with one true and one false caption."""
     frame, rows = read_predictions(folder), []
-    for (subset, task), part in frame[~frame["task"].isin(CHANCES)].groupby(["subset", "task"], sort=False):
+    chosen = frame[frame["task"].isin(TASKS.keys() - CHANCES.keys())]
+    for (subset, task), part in chosen.groupby(["subset", "task"], sort=False):
         pairs = [tuple(map(text_words, texts)) for texts in zip(part["caption"], part["negative"], strict=True)]
         same = sum(sorted(true) == sorted(false) for true, false in pairs) / len(pairs)
         longer = sum((len(true) > len(false)) + (len(true) == len(false)) / 2 for true, false in pairs) / len(pairs)
