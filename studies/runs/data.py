@@ -133,7 +133,7 @@ def split_material(file: Path) -> Material:
 
 
 def familiar_data(train: "Captioned") -> "Familiar | None":
-    """Return what training data show and say; None for photographs, also where a split is mixed in."""
+    """Return what a run's own training data show and say; None for photographs, also where a split is mixed in."""
     from menagerie.generators.familiarity import familiar_records
     from menagerie.generators.sources.mixture import CaptionedSubset
     from menagerie.generators.storage.dataset import SplitDataset

@@ -11,7 +11,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+from menagerie.generators.benchmarks.photographs import group_by_task
 from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.benchmarks.words_alone import words_alone
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.familiarity import Familiar, familiar_training
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
@@ -129,6 +131,14 @@ def open_split_tests(path: Path) -> tuple[str, Mapping[str, SplitTests]]:
     return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
+@cache
+def bags_in(path: Path) -> dict[tuple[str, str], float]:
+    """Return what the best bag of words gets on each subset and task of a split."""
+    tests = ((name, test, group_by_task(test.items, test.items)) for name, test in open_split_tests(path)[1].items())
+    every = {(name, task): words_alone(test, items) for name, test, tasks in tests for task, items in tasks.items()}
+    return {key: its.bag for key, its in every.items() if its}
+
+
 def split_piece(model: Model, label: str, path: Path, frozen: bool = False, **how: Any) -> SplitPiece:
     """Return the piece of a model on the split in a file. Raises if the file isn't a split."""
     content, tests = open_split_tests(path)
@@ -187,6 +197,7 @@ def scores(records: Records) -> list[Score]:
                 title = f"{piece.label}, {subset}" if task == "swap" and subset != "validation" else ""
                 score = Score(names[piece.model], piece.label, subset, task, its, numbers["tie_rate"])
                 more = {"chance": CHANCES.get(task, 50) / 100, "title": title, "drawn": bool(title)}
+                more["words"] = bags_in(piece.path).get((subset, task))
                 found.append(score._replace(**more, flag=FLAG * (same and task == "swap")))
     return found
 
