@@ -13,6 +13,7 @@ that the split's own training lacks (`SplitRecipe.lacks`; a scene that the rule 
 item is also left out if training had its counterfactual's image.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -46,7 +47,7 @@ class RecipeScenes:
         scenes = self.recipe.subsets()["train"]
         chosen = chosen_images(self.recipe.seed, len(scenes), self.images)
         scenes = [scenes[i] for i in chosen]
-        texts = frozenset(self.recipe.texts("train", scene)[0].text for scene in scenes)
+        texts = Counter(self.recipe.texts("train", scene)[0].text for scene in scenes)
         return Scenes(world_key(self.recipe.world), tuple(scenes), texts)
 
 
@@ -89,18 +90,17 @@ class Training:
 
 @dataclass(frozen=True)
 class Scenes:
-    """Scenes of one world, and the texts of their captions."""
+    """Scenes of one world, and the texts of their captions, each with its number."""
 
     world: str
     """What decides how scenes are drawn; empty if the world isn't here any more."""
     scenes: tuple[Scene, ...]
-    texts: frozenset[str]
+    texts: Counter[str]
 
     @cached_property
-    def facts(self) -> frozenset[Fact]:
-        """The compositions, pairs, arrangements and orders of all scenes."""
-        alike = {tuple(obj[:3] for obj in scene.objects): scene for scene in self.scenes}
-        return frozenset(fact for scene in alike.values() for fact in facts_of(scene))
+    def facts(self) -> Counter[Fact]:
+        """The facts of all scenes, each with the number of scenes."""
+        return count_facts(self.scenes)
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,15 @@ class Overlap:
         return "; ".join(filter(None, (counted, left, beside)))
 
 
+def count_facts(scenes: Sequence[Scene]) -> Counter[Fact]:
+    """Count the scenes that show each composition, pair, arrangement and order."""
+    keys, found = [tuple(obj[:3] for obj in scene.objects) for scene in scenes], Counter[Fact]()
+    alike = dict(zip(keys, scenes, strict=True))
+    for key, number in Counter(keys).items():
+        found.update(dict.fromkeys(facts_of(alike[key]), number))
+    return found
+
+
 def measure_overlap(training: Training, split: Split, subset: str) -> Overlap:
     """Compare what a training had with a subset of a split."""
     records, test = split.subsets[subset], read_scenes(split, subset)
@@ -143,7 +152,7 @@ def measure_overlap(training: Training, split: Split, subset: str) -> Overlap:
     images = {scene for part in had if part.world == test.world for scene in part.scenes}
     pair_kind = ORDER if split.kind.relational else ARRANGEMENT
     of_kind = {what: {fact for fact in test.facts if fact[0] == what} for what in (COMPOSITION, PAIR, pair_kind)}
-    tested = [*of_kind.values(), test.texts, {*test.scenes}]
+    tested = [*of_kind.values(), {*test.texts}, {*test.scenes}]
     both = zip(COUNTED, tested, [facts] * 3 + [texts, images], strict=True)
     swap, unseen = split.kind.swap, unseen_scenes(split, subset, facts, [s for part in had for s in part.scenes])
     lost = {i for i, scene in enumerate(records.scenes) if scene in images or not unseen(scene)}
@@ -188,7 +197,7 @@ def read_part(part: RecipeScenes | FileScenes) -> Scenes:
 def read_scenes(split: Split, subset: str) -> Scenes:
     """Return what a subset of a split shows."""
     records = split.subsets[subset]
-    return Scenes(world_key(split.recipe["world"]), tuple(records.scenes), frozenset(records.captions))
+    return Scenes(world_key(split.recipe["world"]), tuple(records.scenes), Counter(records.captions))
 
 
 def world_key(name: str) -> str:

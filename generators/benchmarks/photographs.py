@@ -26,7 +26,7 @@ from menagerie.generators.benchmarks.benchmark import (
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.sources.folders import SearchedFolders
 from menagerie.generators.sources.image_files import ImageFiles
-from menagerie.generators.sources.place import Place
+from menagerie.generators.sources.place import Place, one_node
 from menagerie.generators.sources.rows import writable
 
 Rule = Callable[[Scores], Outcome]
@@ -185,6 +185,13 @@ class ItemBenchmark(PhotographBenchmark):
             )
             for record in self.records
         ]
+        self.true_texts = true_texts
+
+    def items_without_images(self) -> Iterator[Item]:
+        """Yield items of the records whose images are missing, for readers of texts alone; images have no numbers."""
+        for record in self.dropped:
+            texts = tuple(Caption(text, one_node(text)) for text in record.texts)
+            yield Item(record.name, record.task, (-1,) * len(record.images), texts, record.cluster, self.true_texts)
 
     def content(self) -> Iterator[str]:
         """Yield everything that decides a result, also the names of the rules, so that a new rule causes new scores."""

@@ -15,6 +15,9 @@ Fact = tuple[Any, ...]
 Facts = Callable[[Scene], Iterable[Fact]]
 Claim = Callable[[Scene, frozenset[Fact]], bool]
 COMPOSITION, PAIR, ARRANGEMENT, ORDER, NUMBER = "composition", "pair", "arrangement", "order", "number"
+STATED = (COMPOSITION, PAIR, ARRANGEMENT, ORDER)  # kinds of facts that captions state
+SEEN = tuple(f"{side}_{what}_seen" for what in (*STATED, "text") for side in ("true", "false"))
+"""Columns of predictions: how often training had what only the true and only the false caption states."""
 
 
 def facts_of(scene: Scene) -> Iterator[Fact]:

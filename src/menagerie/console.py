@@ -37,6 +37,11 @@ COMMANDS = {
         "false captions made from true ones",
     ),
     "nmi": ("studies.commands.splits:Nmi", "FILE", "how much objects in captions tell of their attributes"),
+    "familiarity": (
+        "studies.commands.familiarity:Familiarity",
+        "CAPTIONS --benchmark NAME",
+        "what of a benchmark's captions training had",
+    ),
     "import-hf": ("studies.commands.splits:ImportHf", "FOLDER --data-root DATA", "a benchmark as the hub has it"),
     "cards": ("studies.commands.splits:Cards", "verify CARD.json", "whether scores on a frozen benchmark hold"),
     "scorers": ("studies.commands.worlds:Scorers", "", "the scorers and towers that studies can train"),

@@ -27,6 +27,7 @@ from menagerie.studies.frame.draw import drop_former, write_page_part
 from menagerie.studies.frame.layout import span, tests_in_order
 from menagerie.studies.frame.parts import FIGURES, Curves, Heading, Part, RecordsPart, Sentence, check_page_parts
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.shortcuts import shortcut_parts
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.data import FRACTIONS, SplitData, SplitFile
@@ -49,7 +50,8 @@ depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 def write_report(study: AnyStudy, records: Records) -> Path:
     """Write the files of all parts of a study's page, and `report.html`, from the records of all arms."""
     out, results = records.out, [result for _, result in records.results]
-    parts = check_page_parts(with_test_names(study, part) for part in study.page(records)) if results else []
+    whole = [*study.page(records), *shortcut_parts(records)] if results else []
+    parts = check_page_parts(with_test_names(study, part) for part in whole)
     answer, rest = answer_first(parts)
     training = [] if any(isinstance(part, Curves) for part in parts) else curves_of(records)
     drop_former([*parts, *training], out)

@@ -17,6 +17,7 @@ from menagerie.generators.splits.recipe import VERSION, PairCounts, SplitRecipe
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.benchmark import Benchmark
     from menagerie.generators.captioned import Captioned
+    from menagerie.generators.familiarity import Familiar
     from menagerie.generators.storage.folder import SplitFolder
     from menagerie.generators.storage.split_file import Split
     from menagerie.generators.vocabulary import Vocabulary
@@ -129,6 +130,16 @@ def split_material(file: Path) -> Material:
         return json.dumps([train.split.identity, r.scenes[index].key, r.captions[index], r.graphs[index]])
 
     return Material(train, tests, every, content, words=train.split.vocabulary)
+
+
+def familiar_data(train: "Captioned") -> "Familiar | None":
+    """Return what a run's own training data show and say; None for photographs, also where a split is mixed in."""
+    from menagerie.generators.familiarity import familiar_records
+    from menagerie.generators.sources.mixture import CaptionedSubset
+    from menagerie.generators.storage.dataset import SplitDataset
+
+    whole, rows = (train.whole, train.indices) if isinstance(train, CaptionedSubset) else (train, range(len(train)))
+    return familiar_records(whole.records, rows) if isinstance(whole, SplitDataset) else None
 
 
 def split_texts(split: "Split") -> Iterator[str]:

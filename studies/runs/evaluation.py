@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.identity import generator
+from menagerie.generators.splits.facts import SEEN
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+    from menagerie.generators.familiarity import Familiar
     from menagerie.models.judges.judge import Judge
     from menagerie.models.recipe import Recipe
     from menagerie.models.scorer import Scorer
@@ -21,18 +23,26 @@ FILE = "predictions.csv"
 PREDICTIONS = (
     *("subset", "task", "scene", "animals", "caption", "negative"),
     *("score_caption", "score_negative", "counterfactual_caption", "counterfactual_negative"),
+    *SEEN,
 )
 Results = dict[str, dict[str, dict[str, Any]]]
 Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
 
 
 def evaluate(
-    folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer | Judge", keep: Keep | None = None
+    folder: Path,
+    tests: Mapping[str, "Benchmark"],
+    scorer: "Scorer | Judge",
+    keep: Keep | None = None,
+    trained: "Familiar | None" = None,
 ) -> Results:
-    """Return results by subset and task, and write `predictions.csv`. `keep` receives subsets, items and scores."""
+    """Return results by subset and task, and write `predictions.csv`. `keep` receives subsets, items and scores.
+    `trained` is what the scorer's training shows and says; if that isn't known, the columns `SEEN` are empty."""
     import numpy as np
 
     from menagerie.generators.benchmarks.benchmark import four_way_rules
+    from menagerie.generators.benchmarks.split_tests import SplitTests
+    from menagerie.generators.familiarity import seen_columns
     from menagerie.models.evaluation.scoring import score_items
     from menagerie.models.judges.judge import Judge
 
@@ -45,7 +55,9 @@ def evaluate(
             scores = score_items(scorer, test)
             subsets[subset] = summaries(test, scores, rules)
             # With 0 for NaN, texts without a judge's answer tie.
-            rows.writerows(predictions(subset, test.items, list(map(np.nan_to_num, scores))))
+            of_split = trained and isinstance(test, SplitTests)
+            seen = seen_columns(test.data.split.vocabulary, trained) if of_split else None
+            rows.writerows(predictions(subset, test.items, list(map(np.nan_to_num, scores)), seen))
             if keep:
                 keep(subset, test.items, scores)
     return subsets
@@ -71,8 +83,11 @@ def summaries(
     return tasks
 
 
-def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each record and task, with its best false caption; of swaps also with counterfactual scores."""
+def predictions(
+    subset: str, items: Sequence["Item"], scores: Sequence["Scores"], seen: Callable[["Item"], Mapping] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each record and task, with its best false caption; of swaps also with counterfactual scores.
+    `seen` gives an item's columns `SEEN`."""
     from menagerie.generators.benchmarks.benchmark import FOUR_WAY
 
     scored = list(zip(items, scores, strict=True))
@@ -87,7 +102,7 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         if item.task == "swap" and item.record in counterfactuals:
             both = counterfactuals[item.record]
             numbers |= {"counterfactual_caption": both[0], "counterfactual_negative": both[1]}
-        yield row | {name: f"{number:.9g}" for name, number in numbers.items()}
+        yield row | {name: f"{number:.9g}" for name, number in numbers.items()} | (seen(item) if seen else {})
 
 
 MOST = 200  # swaps of an evaluation during training, which are always the same

@@ -11,7 +11,7 @@ from menagerie.envs.core.records import write_record
 from menagerie.models.kept_states import keep_state
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, Report, one_training
-from menagerie.studies.runs.data import Material
+from menagerie.studies.runs.data import Material, familiar_data
 from menagerie.studies.runs.evaluation import FILE, evaluate, evaluates_after, sample_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import (
@@ -73,7 +73,7 @@ def train_and_evaluate(job: Job, report: Steps, latest: LastRow, after_training:
         scorer, step_seconds = train_or_take_over(job, material, graphs, report, latest)
         after_training()
         save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
-        subsets = evaluate(job.folder, material.tests, scorer)
+        subsets = evaluate(job.folder, material.tests, scorer, trained=familiar_data(material.train))
     except Diverged as error:
         write_text(job.folder / DIVERGED, str(error))
         raise

@@ -19,11 +19,12 @@ from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.envs.core.reading import read_toml
-from menagerie.generators.benchmarks.benchmark import Item, ScoredItem, Summary, apply_rule, summarise
+from menagerie.generators.benchmarks.benchmark import Item, ScoredItem, Scores, Summary, apply_rule, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark, group_by_task, summaries_by_task
 from menagerie.generators.benchmarks.probe import Probe
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.words_alone import bag_scores
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
@@ -334,8 +335,12 @@ def benchmark_scores(
         title = "" if kind != "headline" else test if name in ("", "all") else f"{test}, {name}"
         drawn = bool(title) and first.setdefault(test, name) == name
         ties = its[0]["tie_rate"] if len(its) == 1 else None
-        level = chances_in(subjects[test].bench).get((kind, name)) if test in subjects else chance
-        found.append(Score(model, test, kind, name, seed_mean(list(map(level_of, its))), ties, level, title, drawn))
+        level, words = chance, None
+        if test in subjects:
+            bench = subjects[test].bench
+            level, words = (levels.get((kind, name)) for levels in (chances_in(bench), chances_in(bench, bag_scores)))
+        score = Score(model, test, kind, name, seed_mean(list(map(level_of, its))), ties, level, title, drawn)
+        found.append(score._replace(words=words))
     headlines = {(its.test, its.measure): its.title for its in found if its.title}
     for test, subject in subjects.items() if published else ():
         for model, name, value in ((model, *its) for model, of in subject.published.items() for its in of.items()):
@@ -346,12 +351,16 @@ def benchmark_scores(
 
 
 @lru_cache(maxsize=64)  # reports are written anew after every model
-def chances_in(bench: PhotographBenchmark) -> dict[tuple[str, str], float]:
-    """Return chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
+def chances_in(
+    bench: PhotographBenchmark, read: Callable[[Item], Scores] | None = None
+) -> dict[tuple[str, str], float]:
+    """Return chance accuracies on one benchmark: those of equal scores, with ties broken at random; or those of what
+    gives items the scores `read`, of which pools have none."""
     if isinstance(bench, MatrixBenchmark):
-        found = [its for pool in bench.pools for its in bench.tied_outcomes(pool)]
+        found = [] if read else [its for pool in bench.pools for its in bench.tied_outcomes(pool)]
     else:
-        found = [(item, bench.outcome(item, np.zeros((len(item.images), len(item.texts))))) for item in bench.items]
+        read = read or (lambda item: np.zeros((len(item.images), len(item.texts))))
+        found = [(item, bench.outcome(item, read(item))) for item in bench.items]
     both = [item for item, _ in found], [outcome for _, outcome in found]
     level = [ScoredItem(item, np.zeros((len(item.images), len(item.texts))), outcome) for item, outcome in found]
     more = list(bench.further(level, lambda texts: {text: np.ones(1) for text in texts}))

@@ -9,18 +9,22 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.class_folders import set_name
 from menagerie.generators.benchmarks.photographs import PhotographBenchmark
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.benchmarks.words_alone import words_alone
 from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import SourceSpec, State
 
 
 def print_benchmark_states(specs: Iterable[BenchmarkSpec], place: Place, kind: str = "") -> list[bool]:
-    """Print what is missing or wrong in benchmarks, and how many records they have; return which are complete."""
+    """Print what is missing or wrong in benchmarks, and how many records they have; return which are complete. Of these
+    also print what words alone decide."""
     complete = []
     for spec in specs:
         problem, bench = inspect_benchmark(spec, replace(place, allow_missing=True, tag=None))
         records = len(bench.records) + sum(bench.missing.values()) if bench else 0
         state = State(spec.name, problem, spec.source, spec.licence)
-        complete.append(print_state(kind + spec.name, state, f", {records} records"))
+        found = words_alone(bench, bench.items) if bench and state.complete else None
+        words = f"; {found.text}" if found else ""
+        complete.append(print_state(kind + spec.name, state, f", {records} records{words}"))
     return complete
 
 

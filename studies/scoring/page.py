@@ -28,6 +28,7 @@ AS_THEY_ARE = (
     "accuracies in percent with 95 % intervals, for these models as they are and new records or animal pairs; a number "
     "of few has none. Texts that differ only in what a model doesn't read have equal scores, which count as ties."
 )
+BAG = "Words: what the best bag of words gets, which knows all but their order."
 NOTES = (
     "What wasn't scored or read, and what judges answered. An item of a judge without a verdict counts as guessed. "
     "Choices are asked in both orders; if the same letter is answered in both, the place decided, and if both answers "
@@ -58,6 +59,7 @@ class Score(NamedTuple):
     """The name of a headline: one of the numbers that a page shows first; empty for all others."""
     drawn: bool = False  # whether it is among the sentences and in the figure
     flag: str = ""  # a remark after the number
+    words: float | None = None  # what the best bag of words gets, which doesn't know their order
 
     @property
     def text(self) -> str:
@@ -147,13 +149,16 @@ def score_table(name: str, scores: Sequence[Score], says: str, folded: str = "")
     lines = []
     for title, found in rows.items():
         there = [found.get(model) for model in models]
-        chance = next((its.chance for its in found.values() if its.chance is not None), None)
+        chance, words = (
+            next((level for its in found.values() if (level := getattr(its, name)) is not None), None)
+            for name in ("chance", "words")
+        )
         counts = sorted({its.its.n for its in found.values() if its.its.n}) or [0]
         n = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-        lines.append([title, *(its.text if its else DASH for its in there), in_percent(chance), n])
+        lines.append([title, *(its.text if its else DASH for its in there), in_percent(chance), in_percent(words), n])
         if any(its.ties for its in found.values()):
-            lines.append([f"{title}, ties", *(in_percent(its and its.ties) for its in there), DASH, n])
-    return Rows(name, ("accuracy, %", *models, "chance", "n"), lines, says=says, folded=folded)
+            lines.append([f"{title}, ties", *(in_percent(its and its.ties) for its in there), DASH, DASH, n])
+    return Rows(name, ("accuracy, %", *models, "chance", "words", "n"), lines, says=says, folded=folded)
 
 
 def named_results(records: Records) -> list[tuple[Piece, Mapping[str, Any]]]:
@@ -192,7 +197,7 @@ def score_page(records: Records, scores: Sequence[Score], further: Iterable[Part
         yield Chart("first-headlines", level_chart(drawn), says=FIGURE)
     if headlines := [its for its in scores if its.title]:
         flags = f" {MEANS}." * any(its.flag for its in headlines)
-        yield score_table("headlines", headlines, f"Accuracy in percent.{flags}")
+        yield score_table("headlines", headlines, f"Accuracy in percent. {BAG}{flags}")
     yield Paragraph(AS_THEY_ARE)
     if notes := list(note_rows(records)):
         yield Rows("notes", ("model", "test", "note"), notes, says=NOTES)

@@ -11,8 +11,11 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+from menagerie.generators.benchmarks.photographs import group_by_task
 from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.benchmarks.words_alone import words_alone
 from menagerie.generators.captions.templates import Caption
+from menagerie.generators.familiarity import Familiar, familiar_training
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
 from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -88,10 +91,14 @@ class SplitPiece(Piece):
                 scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
             tests = {name: framed_benchmark(test, loaded.framing, report) for name, test in tests.items()}
         counted = without_left_out(tests, self.covered)
-        subsets = self.score_frozen(tests, counted, scorer) if self.frozen else evaluate(self.folder, counted, scorer)
+        trained = familiar_training(self.tested.training)
+        if self.frozen:
+            subsets = self.score_frozen(tests, counted, scorer, trained)
+        else:
+            subsets = evaluate(self.folder, counted, scorer, trained=trained)
         return {"subsets": subsets, "cut": cut_record(scorer, texts_of_tests(tests))}
 
-    def score_frozen(self, tests: Tests, counted: Tests, scorer: Scorer | Judge) -> Results:
+    def score_frozen(self, tests: Tests, counted: Tests, scorer: Scorer | Judge, trained: Familiar | None) -> Results:
         """Score the counted records, and write the scores of all, also of those that are left out, which are marked."""
         found: dict[tuple[str, str, str], tuple[object, ...]] = {}
 
@@ -99,7 +106,7 @@ class SplitPiece(Piece):
             both = zip(items, scores, strict=True)
             found.update({(subset, item.task, item.record): score_row(subset, item, its, had) for item, its in both})
 
-        results = evaluate(self.folder, counted, scorer, keep)
+        results = evaluate(self.folder, counted, scorer, keep, trained)
         for subset, test in tests.items():
             rest = [item for item in test.items if (subset, item.task, item.record) not in found]
             keep(subset, rest, score_items(scorer, test, rest) if rest else [], True)
@@ -122,6 +129,14 @@ def open_split_tests(path: Path) -> tuple[str, Mapping[str, SplitTests]]:
     split = read_split(path)
     names = (*ordered_tests(split), "validation")
     return split.content, {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
+
+
+@cache
+def bags_in(path: Path) -> dict[tuple[str, str], float]:
+    """Return what the best bag of words gets on each subset and task of a split."""
+    tests = ((name, test, group_by_task(test.items, test.items)) for name, test in open_split_tests(path)[1].items())
+    every = {(name, task): words_alone(test, items) for name, test, tasks in tests for task, items in tasks.items()}
+    return {key: its.bag for key, its in every.items() if its}
 
 
 def split_piece(model: Model, label: str, path: Path, frozen: bool = False, **how: Any) -> SplitPiece:
@@ -182,6 +197,7 @@ def scores(records: Records) -> list[Score]:
                 title = f"{piece.label}, {subset}" if task == "swap" and subset != "validation" else ""
                 score = Score(names[piece.model], piece.label, subset, task, its, numbers["tie_rate"])
                 more = {"chance": CHANCES.get(task, 50) / 100, "title": title, "drawn": bool(title)}
+                more["words"] = bags_in(piece.path).get((subset, task))
                 found.append(score._replace(**more, flag=FLAG * (same and task == "swap")))
     return found
 

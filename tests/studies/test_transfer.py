@@ -14,6 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module
 from menagerie.envs.core.records import read_record
 from menagerie.generators.benchmarks.registry import load_benchmark, names
+from menagerie.generators.benchmarks.words_alone import bag_scores
 from menagerie.generators.sources.place import Place
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -152,7 +153,7 @@ def test_a_users_benchmark_is_checked_for_its_images(tmp_path):
     Image.new("RGB", (8, 8)).save(tmp_path / "elsewhere/a.png")
     done = run_here(check, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 records" in done.stdout
+    assert "2 records; 0.0% have a false text of the same words, a bag of words gets at most 100.0%" in done.stdout
 
 
 def test_without_names_all_complete_benchmarks_are_read(tmp_path, capsys):
@@ -226,6 +227,11 @@ def test_chance_is_the_accuracy_of_guessing(folder):
     assert retrieval["headline", "T2I R@1"] == pytest.approx(1 / IMAGES)
     assert retrieval["headline", "T2I R@5"] == pytest.approx(5 / IMAGES)
     assert retrieval["headline", "I2T R@1"] == pytest.approx(1 / IMAGES), "each text is equally likely to be first"
+    bags = {name: chances_in(load_benchmark(name).build(place), bag_scores) for name in BENCHMARKS[:3]}
+    assert bags["winoground"] == pytest.approx(found["winoground"]), "its captions have the same words"
+    assert (set(bags["sugarcrepe"].values()), bags["retrieval-coco"]) == ({1.0}, {})
+    (row,) = [row for row in read_rows(folder / "runs/all/headlines.csv") if row["accuracy, %"] == "sugarcrepe, micro"]
+    assert (row["chance"], row["words"]) == ("50.0", "100.0")
 
 
 def test_a_users_benchmark_is_scored_in_another_process(folder):
