@@ -147,8 +147,19 @@ class RealTraining(PhotographStudy):
             its = there.numbers
             left = ", ".join(f"{count} {reason}" for reason, count in (*its.left_out, *its.refused))
             numbers = map(str, (its.images, its.held_out, its.captions))
-            rows.append([sources, parser, *numbers, left or "none", its.parsed or "–"])
+            false = ", ".join(f"{count} {kind}" for kind, count in its.false)
+            rows.append(
+                [
+                    sources,
+                    parser,
+                    *numbers,
+                    left or "none",
+                    its.parsed or "–",
+                    *([false or "none"] if self.false_captions else ()),
+                ]
+            )
         header = ("sources", "parser", "photographs", "held out", "captions", "left out", "parsed")
+        header = (*header, "with false ones") if self.false_captions else header
         yield Heading("What was trained on")
         yield Rows("data", header, rows, says=LEFT_OUT)
         carried = {arm.cell.name: its["carried"] for arm, its in records.results if "carried" in its}
