@@ -55,7 +55,7 @@ def gather(
 ) -> FalselyCaptioned:
     """Read or make the false captions of a source. Those made are kept below `parses`.
 
-    `report` gets what each text gave; for its sake they are made again, which tells what was refused.
+    `report` gets each text and what it gave; for its sake they are made again, which tells what was refused.
     """
     parsed, false, loaded = {text: read_given(text) for text in given}, list[FalseCaption](), list[str]()
     for text, its in parsed.items():
@@ -69,7 +69,7 @@ def gather(
             made = make_kept(whole, [way for way in its.ways if way not in LOADED], parses, report is not None)
         false += made.captions
         if report and (made.captions or made.refused):
-            report(f"{whole.name}, {text}", made)
+            report(text, made)
     return FalselyCaptioned(whole, false, loaded)
 
 

@@ -1,9 +1,9 @@
 """False captions that others published, from their own files below a data root. Nothing in these files is run.
 
-The forms are those of the authors' code: NegCLIP's table (vinid/neg_clip), CE-CLIP's lists (lezhang7/Enhance-FineGrained,
-data/dataset.py), CS-CLIP's units (kargibora/CS-CLIP, README; its older names of keys are read too) and TripletCLIP's
-shards (tripletclip/TripletCLIP, src/openclip/src/data.py). Images of which false captions are true aren't read
-("neg_image" of NegCLIP and TripletCLIP).
+The forms are those of the authors' code: NegCLIP's table (vinid/neg_clip), CE-CLIP's lists
+(lezhang7/Enhance-FineGrained, data/dataset.py), CS-CLIP's units (kargibora/CS-CLIP, README; its older names of keys are
+read too) and TripletCLIP's shards (tripletclip/TripletCLIP, src/openclip/src/data.py). Images of which false captions
+are true aren't read ("neg_image" of NegCLIP and TripletCLIP).
 """
 
 from collections import Counter

@@ -243,9 +243,9 @@ def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealDa
     return found
 
 
-def report_false_captions(root: Path, source: str, made: Made) -> None:
+def report_false_captions(root: Path, source: str, given: str, made: Made) -> None:
     """Print the numbers of false captions by way, what was refused, and what texts of benchmarks are among them."""
-    print_report(report_rows(source, made, texts_of_benchmarks(root)))
+    print_report(report_rows(f"{source}, {given}", made, texts_of_benchmarks(root)))
 
 
 texts_of_benchmarks = cache(texts_in_benchmarks)

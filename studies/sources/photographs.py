@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,10 +91,10 @@ class OpenedPhotographs(NamedTuple):
 
 
 def open_photographs(
-    opening: PhotographOptions, report: Callable[[str, Made], None] | None = None
+    opening: PhotographOptions, report: Callable[[str, str, Made], None] | None = None
 ) -> OpenedPhotographs:
-    """Read the sources of a data root. Captions are parsed unless their graphs were kept before. `report` gets what
-    `gather` gives it of false captions."""
+    """Read the sources of a data root. Captions are parsed unless their graphs were kept before. `report` gets the
+    source's name beside what `gather` gives it."""
     parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
 
     def parse(text: str) -> SceneGraph:
@@ -103,8 +103,9 @@ def open_photographs(
     given = parse if opening.unanswered else parser or one_node  # the parser itself takes many captions at once
     opened = [load_source(name).open(opening.place(name, given)) for name in opening.sources]
     if opening.false_captions:
-        names = opening.false_captions
-        opened = [gather(source, names, opening.base, opening.parses, report) for source in opened]
+        more = opening.false_captions, opening.base, opening.parses
+        reports = [report and partial(report, name) for name in opening.sources]
+        opened = [gather(source, *more, its) for source, its in zip(opened, reports, strict=True)]
     return OpenedPhotographs(opened, parser)
 
 
