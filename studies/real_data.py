@@ -4,7 +4,6 @@ Training is on photographs alone, after rendered scenes, or mixed with them; one
 
     python studies/real_data.py --preset smoke             # rendered files replace those of COCO
     python studies/real_data.py --check --data-root DATA   # which data are complete, and what to get
-    python studies/real_data.py --preset oc-clip --data-root DATA --device cuda
 
 A cell is a model on sources with a parser, a share of rendered scenes, starting weights and a seed. Photographs of
 tests are left out of training and counted.
@@ -298,8 +297,8 @@ PRESETS: dict[str, RealTraining] = {
     "read-clip": RealTraining(
         **FALSELY, models=("read-clip",), false_captions=("made:exchange words",), epochs=5.0, recipe=Recipe(batch=256)
     ),
-    # kdariina/CLIP-not-BoW-unimodally: 10 epochs, with CLIP as released; here that is fine-tuned first. Its rate on COCO
-    # is 1e-3; `ScorerSpec.pretrained` has that on synthetic images, 1e-2.
+    # kdariina/CLIP-not-BoW-unimodally: 10 epochs, with CLIP as released; here that is fine-tuned first. Its rate on
+    # COCO is 1e-3; `ScorerSpec.pretrained` has that on synthetic images, 1e-2.
     "labclip": RealTraining(
         **FALSELY, models=("labclip",), false_captions=("made:reorder words",), epochs=10.0, recipe=Recipe(batch=1024)
     ),
