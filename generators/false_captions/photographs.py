@@ -105,7 +105,8 @@ class FalselyCaptioned(Photographs):
         """Return `count` lists of one text for each index: first the result of `captions`, then parts of the caption
         that have a false version; of an image without any the caption, of few some twice."""
         captions = self.captions(indices, draws)
-        each = [self._parts(*its, count - 1) for its in zip(indices, draws, captions, strict=True)]
+        places = zip(map(int, indices), map(int, draws), captions, strict=True)
+        each = [self._parts(*place, count - 1) for place in places]
         return [captions, *([texts[k] for texts in each] for k in range(count - 1))]
 
     def _parts(self, index: int, draw: int, caption: Caption, count: int) -> list[Caption]:

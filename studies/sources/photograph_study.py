@@ -239,6 +239,9 @@ def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealDa
         print(f"{together}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions")
         for what, left in (("photographs", numbers.left_out), ("texts", numbers.refused)):
             print("".join(f"  left out of {together}: {count} {what}, {reason}\n" for reason, count in left), end="")
+        if numbers.false:
+            counts = ", ".join(f"{count} {kind}" for kind, count in numbers.false)
+            print(f"  captions of {together} with a false one: {counts}")
         sys.stdout.flush()
     return found
 
