@@ -39,10 +39,9 @@ class Published(NamedTuple):
 def read_published(name: str, place: Place) -> Made:
     """Read all false captions of `PUBLISHED[name]`. Texts that say what their captions say are counted as refused.
     Raises `UserError` if there is no file, or one can't be read."""
-    folder, _, pattern = PUBLISHED[name].files.rpartition("/")
-    files = sorted(place.path(folder).glob(pattern))
+    files = published_files(name, place)
     if not files:
-        where = f"{place.path(folder)}/{pattern}"
+        where = place.root / PUBLISHED[name].files
         raise UserError(f"there is no file {where} with the false captions of {name}; get: {PUBLISHED[name].get}")
     found, refused, captions = dict[FalseCaption, None](), Counter[tuple[str, str]](), set[tuple[str, str]]()
     for one in (one for file in files for one in PUBLISHED[name].read(file)):
@@ -55,6 +54,12 @@ def read_published(name: str, place: Place) -> Made:
         else:
             found[one] = None
     return Made(list(found), refused, len(captions))
+
+
+def published_files(name: str, place: Place) -> list[Path]:
+    """The files of `PUBLISHED[name]` that are there."""
+    folder, _, pattern = PUBLISHED[name].files.rpartition("/")
+    return sorted(place.path(folder).glob(pattern))
 
 
 def image_name(file: str) -> str:

@@ -20,8 +20,9 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.false_captions.gather import check_given, resolve_given
+from menagerie.generators.false_captions.gather import check_given, read_given, resolve_given
 from menagerie.generators.false_captions.made import Made
+from menagerie.generators.false_captions.published import PUBLISHED, published_files
 from menagerie.generators.false_captions.report import print_report, report_rows, texts_in_benchmarks
 from menagerie.generators.parsers.parser import Unanswered
 from menagerie.generators.parsers.registry import DEFAULT, open_parser, read_parser
@@ -144,6 +145,9 @@ def report_states(study: PhotographStudy) -> int:
         spec = sources.load_source(name)
         caption = study.caption if study.caption in spec.recipes else ""
         there.append(print_state(f"source {name}", sources.state(spec, replace(place, caption=caption))))
+    for name in filter(None, (read_given(text).published for text in study.false_captions)):
+        problem = "" if published_files(name, place) else f"there is no {place.root / PUBLISHED[name].files}"
+        there.append(print_state(f"false captions {name}", sources.State(name, problem, PUBLISHED[name].get, "see there")))
     there += print_benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place, "benchmark ")
     return int(not all(there))
 
