@@ -102,6 +102,12 @@ def test_each_model_learns_with_false_captions(folder, model, given, kinds):
     assert sum(seen[-5:]) < sum(seen[:5])
 
 
+def test_the_classifier_says_that_it_knows_animals_alone(folder):
+    (job,) = jobs_of(folder, models=("classifier",))
+    with pytest.raises(UserError, match=r"the classifier can't train on '.*', which names none of its classes"):
+        losses(job)
+
+
 def test_reports_count_captions_with_false_ones_and_what_was_refused(folder, capsys):
     jobs_of(folder, models=("ce-clip",), false_captions=("ce-clip",))
     printed = capsys.readouterr().out
