@@ -12,7 +12,6 @@ WORD = re.compile(r"\w[\w'-]*")
 VOWEL = re.compile(r"(?!uni|use|one|eu|ewe)[aeiou]|hour", re.IGNORECASE)
 Span = tuple[int, int]
 Form = tuple[bool, str]
-Statement = tuple[object, ...]
 
 
 class Thing(NamedTuple):
@@ -52,17 +51,21 @@ class LocatedCaption(NamedTuple):
     """Parts of speech by the places of words; empty if they are unknown."""
     things: tuple[Thing, ...]
     edges: tuple[Edge, ...]
+    lack: str = ""
+    """Why it has no things; empty if it has."""
 
 
-def locate_graph(image: str, text: str, graph: SceneGraph, tags: Mapping[int, str]) -> LocatedCaption:
-    """Find the nodes of a graph in its caption, one after another. A graph that is the whole text has nothing."""
-    if graph.nodes == (text,):
-        return LocatedCaption(image, text, tags, (), ())
+def locate_graph(image: str, text: str, graph: SceneGraph | None, tag: Tagger | None) -> LocatedCaption:
+    """Find the nodes of a graph in its caption, one after another. A graph that is the whole text is none; None stands
+    for a caption without a listed value."""
+    tags = tags_by_place(text, tag) if tag else {}
+    if graph is None or graph.nodes == (text,):
+        return LocatedCaption(image, text, tags, (), (), "no scene graph" if graph else "no listed value")
     things, last = list[Thing](), 0
     for phrase in graph.nodes:
         place = find_phrase(phrase, text, last) or find_phrase(phrase, text)
         last = place[1] if place else last
-        things.append(locate_thing(text, place, tags) if place else Thing(phrase))
+        things.append(locate_thing(text, place, tags) if place and WORD.search(text, *place) else Thing(phrase))
     return LocatedCaption(image, text, tags, tuple(things), graph.edges)
 
 
@@ -112,11 +115,6 @@ def stem(word: str) -> str:
     return word.rstrip("es") or word
 
 
-def value_of(word: str) -> object:
-    """What a word states: "grey" is "gray"."""
-    return VALUES.get(word, word)
-
-
 def words_said(text: str) -> set[object]:
     """The words of a text without plurals, and the listed values that it names."""
     words = plain_words(text).split()
@@ -129,10 +127,10 @@ def with_changes(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
     for start, end, new in sorted(changes):
         made += text[last:start]
         made = re.sub(r"\b(a)n?(\s+)$", rf"\g<1>{'n' if VOWEL.match(new) else ''}\2", made, flags=re.IGNORECASE)
-        new = new.upper() if text.isupper() else new
         made += new if start or not text[0].isupper() else new[0].upper() + new[1:]
         last = end
-    return made + text[last:]
+    made += text[last:]
+    return made.upper() if text.isupper() else made
 
 
 def exchanged(text: str, one: Span, other: Span) -> str:

@@ -2,17 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from functools import cached_property
-
-import numpy as np
-from scipy.sparse import csr_array
+from math import sqrt
 
 from menagerie.generators.false_captions.located import Form, LocatedCaption, stem
 
 LEAST = 5  # fewest images with a noun that takes another's place
-NEAREST = 8  # nouns that may take a noun's place
+NEAREST = 5  # nouns that may take a noun's place
 APART = 0.03  # largest share of images whose captions name both
-Context = tuple[str, str]  # a role ("is", "subject", "object"), and an attribute or a predicate
+Context = tuple[object, str]  # "is", 1 for a subject or 2 for an object; an attribute or a predicate
 
 
 class SeenWords:
@@ -20,18 +17,23 @@ class SeenWords:
 
     def __init__(self, captions: Iterable[LocatedCaption]) -> None:
         self.attributes: dict[str, Counter[str]] = defaultdict(Counter)  # by the noun's head
-        self.contexts: dict[str, Counter[Context]] = defaultdict(Counter)
         self.images: dict[str, set[str]] = defaultdict(set)
         self.forms: dict[str, set[Form]] = defaultdict(set)
+        self.contexts: dict[str, set[Context]] = defaultdict(set)
+        self.nouns: dict[Context, set[str]] = defaultdict(set)
+        self._near: dict[str, list[str]] = {}
         for caption in captions:
             for thing in caption.things:
                 self.attributes[thing.head].update(thing.values)
                 self.images[thing.noun].add(caption.image)
-                self.contexts[thing.noun].update(("is", word) for word in thing.values)
                 self.forms[thing.noun].add(thing.form)
-            for predicate, *ends in caption.edges:
-                for role, end in zip(("subject", "object"), ends, strict=True):
-                    self.contexts[caption.things[end].noun][role, predicate] += 1
+                self.contexts[thing.noun].update(("is", word) for word in thing.values)
+            for edge in caption.edges:
+                for role in (1, 2):
+                    self.contexts[caption.things[edge[role]].noun].add((role, edge.predicate))
+        for noun, contexts in self.contexts.items():
+            for context in contexts if len(self.images[noun]) >= LEAST else ():
+                self.nouns[context].add(noun)
 
     def values(self, head: str) -> list[str]:
         """The attributes of a noun's head, the most frequent first."""
@@ -39,35 +41,16 @@ class SeenWords:
 
     def similar(self, noun: str) -> list[str]:
         """The nouns in the most similar contexts that captions of one image hardly ever name beside this one."""
-        if noun not in self._rows:
-            return []
-        nouns, row = list(self._rows), self._rows[noun]
-        likeness = (self._vectors @ self._vectors[[row]].T).toarray()[:, 0]
-        near = (nouns[k] for k in np.lexsort((np.arange(len(nouns)), -likeness)) if likeness[k] > 0)
-        found = (other for other in near if self._apart(noun, other))
-        return [other for _, other in zip(range(NEAREST), found, strict=False)]
+        if noun not in self._near:
+            likeness = Counter[str]()
+            for context in sorted(self.contexts[noun], key=str) if len(self.images[noun]) >= LEAST else ():
+                for other in self.nouns[context]:
+                    likeness[other] += 1 / len(self.nouns[context]) / sqrt(len(self.contexts[other]))
+            near = sorted(likeness, key=lambda other: (-likeness[other], other))
+            self._near[noun] = [other for other in near if self._apart(noun, other)][:NEAREST]
+        return self._near[noun]
 
     def _apart(self, noun: str, other: str) -> bool:
         fewer = min(len(self.images[noun]), len(self.images[other]))
         together = len(self.images[noun] & self.images[other])
         return together <= APART * fewer and not {*map(stem, noun.split())} & {*map(stem, other.split())}
-
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        """The nouns of enough images, with their rows among the vectors."""
-        return {n: k for k, n in enumerate(sorted(n for n, images in self.images.items() if len(images) >= LEAST))}
-
-    @cached_property
-    def _vectors(self) -> csr_array:
-        """Unit vectors of contexts, each weighted by the inverse number of nouns that have it."""
-        shared = Counter(context for counts in self.contexts.values() for context in counts)
-        columns = {context: k for k, context in enumerate(sorted(shared))}
-        entries = [
-            (number / shared[context], row, columns[context])
-            for noun, row in self._rows.items()
-            for context, number in self.contexts[noun].items()
-        ]
-        numbers, rows, places = (np.array(part) for part in zip(*entries, strict=True)) if entries else ([], [], [])
-        made = csr_array((numbers, (rows, places)), shape=(len(self._rows), len(columns)))
-        lengths = np.sqrt(made.multiply(made).sum(axis=1))
-        return csr_array(made.multiply(1 / np.maximum(lengths, 1e-12)[:, None]))

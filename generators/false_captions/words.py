@@ -34,10 +34,8 @@ OWNERS = each_word("his her its their my your our")
 SEXED = each_word("he she his her him himself herself")
 SEXES = (("man", "woman"), ("men", "women"), ("boy", "girl"), ("boys", "girls"), ("gentleman", "lady"))
 OTHER_SEX = {one: other for both in SEXES for one, other in (both[::-1], both)}
-PERSONS = {
-    *each_word("person people guy guys child children kid kids baby player players adult adults couple group rider"),
-    *OTHER_SEX,
-}
+PERSONS = each_word("person people guy guys child children kid kids baby player players adult adults couple rider")
+PERSONS |= {*OTHER_SEX}
 SYMMETRIC = each_word("to near beside by with and alongside against between among around touching facing")  # at the end
 FIXED = each_word("of for as like during including at")  # with exchanged ends these say nothing
 # Without "up" and "down": who walks down a road walks up it too.
@@ -45,9 +43,3 @@ OPPOSITES = {
     "on top of": "under", "in front of": "behind", "behind": "in front of", "above": "below", "below": "above",
     "under": "on top of", "inside": "outside", "outside": "inside", "over": "under", "on": "under",
 }  # fmt: skip
-POSTURES = (
-    ("sit", "stand", "lie", "run", "jump", "fly", "swim"),
-    ("sits", "stands", "lies", "runs", "jumps", "flies", "swims"),
-    ("sitting", "standing", "lying", "running", "jumping", "flying", "swimming"),
-)
-LIVING = each_word("walking running eating looking riding holding grazing walks eats looks rides holds")  # what they do

@@ -79,7 +79,7 @@ def spacy_tags(text: str) -> list[tuple[str, str]]:
 def spacy_model() -> Any:
     """Load the model that tags; raises if spaCy or the model isn't installed."""
     way_out = (
-        f"ARO's word orders need its tags: pip install spacy, python -m spacy download {MODEL}, or choose others by "
-        "--benchmarks"
+        "ARO's word orders and some false captions need its tags: pip install spacy, "
+        f"python -m spacy download {MODEL}, or choose others by --benchmarks or --ways"
     )
     return load_pipeline(MODEL, ["parser", "ner", "lemmatizer"], way_out, way_out)

@@ -8,7 +8,7 @@ import tyro
 from menagerie.envs.core.command_help import help_requested, read_options
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import docstring
-from menagerie.generators.false_captions.made import DEFAULTS, WAYS, make_false_captions
+from menagerie.generators.false_captions.made import DEFAULTS, WAYS, choose_ways, make_false_captions
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.sources.captions_file import captions_in_file
 
@@ -29,14 +29,13 @@ class FalseCaptions:
     """Folder of the graphs that are kept."""
     data_root: Path | None = None
     """Folder of benchmarks' files (docs/transfer.md): counts the false captions that are texts of theirs."""
-    seed: int = 0
-    """Seed of the draw."""
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "FalseCaptions":
         """Read the options; the help also has the ways."""
-        wrong = (f"  {name:<24}{way.about}; {way.wrong:.0%} wrong of 40 read" for name, way in WAYS.items())
-        about = "\n\nways:\n" + "\n".join(wrong) if help_requested(arguments) else ""
+        title = "ways, and how many of 40 were true, ungrammatical or unclear (docs/real-data.md)"
+        listed = (f"  {name:<24}{way.about}; {way.wrong * 40:.0f}" for name, way in WAYS.items())
+        about = "\n".join(("", "", f"{title}:", *listed)) if help_requested(arguments) else ""
         return read_options(cls, arguments, command, f"{docstring(cls)}{about}")
 
     def run(self) -> None:
@@ -45,9 +44,10 @@ class FalseCaptions:
 
         if self.out.exists():
             raise UserError(f"{self.out} is there already; choose another --out")
+        choose_ways(self.ways)
         images = self.images()
-        texts = texts_in_benchmarks(self.data_root) if self.data_root else ()
-        made = make_false_captions(images, self.ways, open_parser(self.parser, self.parses), self.seed)
+        texts = texts_in_benchmarks(self.data_root) if self.data_root else None
+        made = make_false_captions(images, self.ways, open_parser(self.parser, self.parses))
         write_false_captions(self.out, made.captions)
         print_report(report_rows(self.file.name, made, texts))
         print(self.out)
@@ -55,7 +55,7 @@ class FalseCaptions:
     def images(self) -> list[tuple[str, list[str]]]:
         """The names of images, and their captions."""
         if self.file.suffix.lower() != ".json":
-            return [(f"line {number}", [text]) for number, text in enumerate(captions_in_file(self.file), start=1)]
+            return [(f"caption {number}", [text]) for number, text in enumerate(captions_in_file(self.file), start=1)]
         from menagerie.generators.sources.coco import read_coco  # late, because it imports torch
 
         return [(image.name, image.texts) for image in read_coco(self.file)]

@@ -147,7 +147,9 @@ def report_states(study: PhotographStudy) -> int:
         there.append(print_state(f"source {name}", sources.state(spec, replace(place, caption=caption))))
     for name in filter(None, (read_given(text).published for text in study.false_captions)):
         problem = "" if published_files(name, place) else f"there is no {place.root / PUBLISHED[name].files}"
-        there.append(print_state(f"false captions {name}", sources.State(name, problem, PUBLISHED[name].get, "see there")))
+        there.append(
+            print_state(f"false captions {name}", sources.State(name, problem, PUBLISHED[name].get, "see there"))
+        )
     there += print_benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place, "benchmark ")
     return int(not all(there))
 

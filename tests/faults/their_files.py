@@ -12,6 +12,8 @@ from PIL import Image
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.registry import load_benchmark
+from menagerie.generators.false_captions.files import read_false_captions, write_false_captions
+from menagerie.generators.false_captions.record import FalseCaption
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.place import Place
@@ -119,6 +121,13 @@ def make_configured(folder: Path) -> Path:
     return folder / "config.json"
 
 
+def make_false_pairs(folder: Path) -> Path:
+    texts = (("a red cat", "a blue cat"), ("two dogs", "three dogs"))
+    pairs = [FalseCaption("a.jpg", true, "replace", "replace attribute", false) for true, false in texts]
+    write_false_captions(folder / "false.jsonl", pairs)
+    return folder / "false.jsonl"
+
+
 def make_table(folder: Path, form: str) -> Path:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     (folder / "hub").mkdir(parents=True)
@@ -166,6 +175,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "picture of a world": (lambda folder: make_world(folder).with_name("tiles.png"), read_world),
     "captions of COCO": (source("coco", COCO), read_source("coco")),
     "regions of Visual Genome": (source("visual genome", GENOME), read_source("visual genome", "regions")),
+    "false captions": (make_false_pairs, read_false_captions),
     "tar shard": (source("tar shards", "shards/00000.tar"), read_source("tar shards")),
     "table of a benchmark": (benchmark("negbench", "**/*.csv"), read_benchmark("negbench")),
     "photograph (JPEG)": (partial(make_photograph, form="jpeg"), read_photograph),
