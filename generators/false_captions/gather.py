@@ -120,7 +120,7 @@ def parts_of(graph: SceneGraph) -> Iterable[tuple[str, SceneGraph]]:
         yield f"{two[0]} {edge.predicate} {two[1]}", SceneGraph(two, (edge._replace(subject=0, object=1),))
 
 
-def check_given(text: str) -> None:
+def check_file_there(text: str) -> None:
     """Raise unless a text of --false-captions names something, and its file exists."""
     file = read_given(text).file
     if file and not file.is_file():

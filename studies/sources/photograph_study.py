@@ -20,7 +20,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.false_captions.gather import check_given, read_given, resolve_given
+from menagerie.generators.false_captions.gather import check_file_there, read_given, resolve_given
 from menagerie.generators.false_captions.made import Made
 from menagerie.generators.false_captions.published import PUBLISHED, published_files
 from menagerie.generators.false_captions.report import print_report, report_rows, texts_in_benchmarks
@@ -88,7 +88,7 @@ def check(study: PhotographStudy, preset: PhotographStudy) -> None:
     for parser in study.parser:
         read_parser(parser)
     for text in study.false_captions:
-        check_given(text)
+        check_file_there(text)
     for name in study.benchmarks:  # training may show the photographs of a benchmark of the user's own
         choose("benchmark for --benchmarks", name, benchmarks.names())
     if study.recipe.single_object_phase or study.recipe.singles_share is not None:
@@ -245,9 +245,10 @@ def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealDa
         print(f"{together}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions")
         for what, left in (("photographs", numbers.left_out), ("texts", numbers.refused)):
             print("".join(f"  left out of {together}: {count} {what}, {reason}\n" for reason, count in left), end="")
-        if numbers.false:
-            counts = ", ".join(f"{count} {kind}" for kind, count in numbers.false)
-            print(f"  captions of {together} with a false one: {counts}")
+        if given:
+            counts = ", ".join(f"{count} {kind}" for kind, count in numbers.false) or "none"
+            others = sum(its.unused for its in opened.sources)
+            print(f"  captions of {together} with a false one: {counts}; {others} false ones are of others")
         sys.stdout.flush()
     return found
 
