@@ -32,7 +32,7 @@ PLAIN = RealTraining(
     resolution=32,
     architecture="nano",
     epochs=0.0,
-    recipe=Recipe(steps=20, batch=16, warmup=2, learning_rate=5e-3, augment=False),
+    recipe=Recipe(steps=14, batch=12, warmup=2, learning_rate=5e-3, augment=False),
     scorers=scorer_options("smoke"),
     benchmarks=(),
     allow_unknown=True,
