@@ -61,6 +61,10 @@ class Captioned(ABC):
         others = ([seed_of(draw, "another caption", k) for draw in draws] for k in range(1, count))
         return [self.captions(indices, drawn) for drawn in (draws, *others)]
 
+    def parts_of_captions(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
+        """The same with parts of captions, which have false versions (`false_of`); without such parts, `several`."""
+        return self.several(indices, draws, count)
+
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         """Return, for each index, a caption that is false of its image, or None if there is none. It is made from the
         one that `captions` returns for the same index and draw. `kind` is one of `text_negatives`."""

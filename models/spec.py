@@ -69,6 +69,8 @@ class ScorerSpec:
     negatives: tuple[str, ...] = ()
     """Negatives added to training batches: "captions" (swaps, unless the recipe requests other false captions) and
     "images" (counterfactuals)."""
+    parts: bool = False
+    """Whether training also takes parts of captions and false versions of these."""
     local_loss: tuple[str, ...] = ()
     """Options that only matter for a loss that compares graphs with altered ones: `local_weight`, `local_negatives` and
     others; empty if there is no such loss."""

@@ -3,7 +3,7 @@ benchmarks that shuffle words by them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
@@ -69,7 +69,7 @@ PARSER = ParserSpec("spacy-rules", "dependency trees of spaCy and rules", build,
 Tagger = Callable[[str], Sequence[tuple[str, str]]]
 
 
-@cache
+@lru_cache(maxsize=100_000)
 def spacy_tags(text: str) -> list[tuple[str, str]]:
     """The tokens and tags of a text, by spaCy's small English model, as ARO uses it."""
     return [(token.text, token.tag_) for token in spacy_model()(text)]

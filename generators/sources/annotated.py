@@ -97,6 +97,8 @@ def longest_caption(recipe: Recipe, known: Annotations) -> Iterator[Caption]:
 class AnnotatedPhotographs(Photographs):
     """Photographs with annotations; each draw makes a caption of an image's annotations."""
 
+    listed = False
+
     def __init__(
         self,
         name: str,

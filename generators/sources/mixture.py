@@ -56,8 +56,14 @@ class Mixture(Captioned):
         return self.several(indices, draws, 1)[0]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
+        return self._lists("several", indices, draws, count)
+
+    def parts_of_captions(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
+        return self._lists("parts_of_captions", indices, draws, count)
+
+    def _lists(self, several: str, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
         places = zip(self._places(indices), draws, strict=True)
-        each = [part.several([index], [int(draw)], count) for (part, index), draw in places]
+        each = [getattr(part, several)([index], [int(draw)], count) for (part, index), draw in places]
         return [[lists[k][0] for lists in each] for k in range(count)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
@@ -147,8 +153,9 @@ class CaptionedSubset(Captioned):
     def __len__(self) -> int:
         return len(self.indices)
 
-    images, counterfactual_images, captions, several, negatives, false_of = map(
-        method_of_whole, ("images", "counterfactual_images", "captions", "several", "negatives", "false_of")
+    images, counterfactual_images, captions, several, parts_of_captions, negatives, false_of = map(
+        method_of_whole,
+        ("images", "counterfactual_images", "captions", "several", "parts_of_captions", "negatives", "false_of"),
     )
 
     def counterfactual_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:

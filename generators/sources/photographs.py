@@ -24,6 +24,8 @@ class Photographs(Captioned):
     """Number of photographs left out, by reason."""
     refused_texts: Mapping[str, int]
     """Number of texts and relations left out, by reason."""
+    listed: bool = True
+    """Whether `texts_of` gives the captions; otherwise these are made anew in each step."""
 
     def __len__(self) -> int:
         return len(self.names_of_images)

@@ -133,10 +133,10 @@ def read_json_lines(path: Path) -> Iterator[FileRow]:
                 yield check_object(FileRow(path, f"line {number}", decode_json(line.encode(), path)))
 
 
-def read_csv(path: Path, columns: Sequence[str]) -> list[FileRow]:
+def read_csv(path: Path, columns: Sequence[str], delimiter: str = ",") -> list[FileRow]:
     """The records of a CSV file that has these columns, and perhaps others."""
     try:
-        reader = csv.DictReader(io.StringIO(read_foreign_text(path), newline=""), strict=True)
+        reader = csv.DictReader(io.StringIO(read_foreign_text(path), newline=""), strict=True, delimiter=delimiter)
         found = reader.fieldnames or ()
         if missing := [column for column in columns if column not in found]:
             raise UserError(f"{path} has no column {missing[0]!r}, but {shown(found)}; is it the right file?")

@@ -1,8 +1,8 @@
 """Reads the images and captions in a tar shard in place: members are listed once and never unpacked.
 
 A sample consists of the files whose names are equal up to the first dot, as in webdataset: "00012.jpg" with
-"00012.txt", or with "00012.json" that has a "caption". Samples that can't be trained on are refused and counted by
-reason.
+"00012.txt", or with "00012.json" that has a "caption"; TripletCLIP's are "00012.image" and "00012.caption". Samples
+that can't be trained on are refused and counted by reason.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from menagerie.generators.sources.kept_out import flickr_number
 from menagerie.generators.sources.rows import writable
 from menagerie.generators.sources.texts import refusal
 
-IMAGES = ("jpg", "jpeg", "png", "webp")
+IMAGES, TEXTS = ("jpg", "jpeg", "png", "webp", "image"), ("txt", "json", "caption")
 LARGEST_TEXT = 1 << 20  # bytes of a .txt or .json
 LONGEST = 2000  # characters of a caption
 JPEG_END = b"\xff\xd9"
@@ -106,13 +106,13 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
         raise Refusal("no image")
     about, described = (
         None,
-        {ending: read_member_text(file, files[ending]) for ending in ("txt", "json") if ending in files},
+        {ending: read_member_text(file, files[ending]) for ending in TEXTS if ending in files},
     )
     with contextlib.suppress(Unreadable):
         about = parse_json(described.get("json", "{}"), "a .json")
     if not isinstance(about, dict):
         raise Refusal("a .json that is no JSON object")
-    text = described.get("txt", about.get("caption"))
+    text = described.get("txt", about.get("caption", described.get("caption")))
     check_image(file, image)
     if not isinstance(text, str):
         raise Refusal("no caption")

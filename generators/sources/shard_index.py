@@ -17,7 +17,7 @@ from menagerie.generators.sources.rows import reading_foreign
 from menagerie.generators.sources.shard import Sample, read_shard
 from menagerie.generators.sources.texts import Texts
 
-VERSION = 4  # of the index's content: raise it when other samples are accepted or refused
+VERSION = 5  # of the index's content: raise it when other samples are accepted or refused
 FOLDER = ".index"
 THREADS = 8  # reading headers mostly waits for the disk
 

@@ -123,6 +123,7 @@ CS_CLIP = ScorerSpec(
     pretrained={"learning_rate": 5e-6, "weight_decay": 0.01, "warmup": 50, "betas": (0.9, 0.98)},
     space={"parts": (1, 2, 3), "part_weight": Range(0.1, 2.0, log=True)},
     negatives=("captions",),
+    parts=True,
     control=True,
 )
 

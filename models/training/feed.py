@@ -145,7 +145,8 @@ class Feed(torch.utils.data.Dataset):
         count = getattr(self.reader, "captions", 1)
         if count == 1:
             return list(self.data.captions(indices, draws))
-        return [text for captions in self.data.several(indices, draws, count) for text in captions]
+        several = self.data.parts_of_captions if getattr(self.reader, "false_further", "") else self.data.several
+        return [text for captions in several(indices, draws, count) for text in captions]
 
     def falsify_further_captions(
         self, indices: np.ndarray, draws: list[int], captions: list[Caption]

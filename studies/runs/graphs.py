@@ -58,8 +58,8 @@ def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
     """Make a scorer read these graphs in training and in tests."""
     from menagerie.models.texts import RegraphedReader
 
-    plain = scorer.reader
-    scorer.training_reader = RegraphedReader(plain, graphs.train) if graphs.train else plain
+    plain, training = scorer.reader, scorer.training_reader or scorer.reader
+    scorer.training_reader = RegraphedReader(plain, graphs.train) if graphs.train else training
     scorer.reader = RegraphedReader(plain, graphs.test) if graphs.test else plain
 
 

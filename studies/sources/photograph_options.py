@@ -43,6 +43,8 @@ class PhotographStudy(ModelOptions, Study):
     """Training sources: a+b trains on both, a b on each."""
     parser: Axis[str] = (DEFAULT,)
     """Parsers of captions, for models that read graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
+    false_captions: Annotated[tuple[str, ...], WHAT, Several()] = ()
+    """False captions for losses that take some: made, made:WAY,WAY, a published NAME, a FILE.jsonl (real-data.md)."""
     mix: Annotated[Axis[float], SHARE] = (0.0,)
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST, GROWS, Several()] = ()

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.false_captions.gather import check_file_there, read_given, resolve_given
+from menagerie.generators.false_captions.made import Made
+from menagerie.generators.false_captions.published import PUBLISHED, published_files
+from menagerie.generators.false_captions.report import print_report, report_rows, texts_in_benchmarks
 from menagerie.generators.parsers.parser import Unanswered
 from menagerie.generators.parsers.registry import DEFAULT, open_parser, read_parser
 from menagerie.generators.sources import registry as sources
@@ -34,6 +38,7 @@ from menagerie.models.library.cells import find_cell, place_of_cell
 from menagerie.models.library.load import find_checkpoints
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
+from menagerie.models.registry import spec_of
 from menagerie.models.towers import paired
 from menagerie.models.towers.config import READ_AS, SMALL_TOWERS, file_and_tag
 from menagerie.models.towers.preparation import towers_to_record
@@ -42,7 +47,7 @@ from menagerie.studies.frame.cells import cell_of, model_options, towers
 from menagerie.studies.frame.command import check_overrides
 from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
-from menagerie.studies.runs.cell import Start
+from menagerie.studies.runs.cell import Cell, Start
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.results import read_result
 from menagerie.studies.scoring.benchmarks import PIECES, Subject, benchmark_piece, subjects_of
@@ -63,6 +68,8 @@ SEED = 1000  # is added to the study's seed, so that textures are assigned other
 # For each subset of a split, the part of COCO whose place it takes in a rehearsal.
 PARTS = {"train": "train2017", "unseen_pairs": "val2017"}
 QUALITY = 95
+PART = "part"  # of a caption, among kinds of false captions
+FEW = 0.1  # share of captions with a false one below which a warning says so
 Photos = Mapping[tuple[str, str], RealData]
 """The photographs of a study without rendered scenes, by their sources and parser. They are read once."""
 
@@ -80,6 +87,8 @@ def check(study: PhotographStudy, preset: PhotographStudy) -> None:
     choose("caption recipe", study.caption, {"", *known})
     for parser in study.parser:
         read_parser(parser)
+    for text in study.false_captions:
+        check_file_there(text)
     for name in study.benchmarks:  # training may show the photographs of a benchmark of the user's own
         choose("benchmark for --benchmarks", name, benchmarks.names())
     if study.recipe.single_object_phase or study.recipe.singles_share is not None:
@@ -136,6 +145,11 @@ def report_states(study: PhotographStudy) -> int:
         spec = sources.load_source(name)
         caption = study.caption if study.caption in spec.recipes else ""
         there.append(print_state(f"source {name}", sources.state(spec, replace(place, caption=caption))))
+    for name in filter(None, (read_given(text).published for text in study.false_captions)):
+        problem = "" if published_files(name, place) else f"there is no {place.root / PUBLISHED[name].files}"
+        there.append(
+            print_state(f"false captions {name}", sources.State(name, problem, PUBLISHED[name].get, "see there"))
+        )
     there += print_benchmark_states(benchmarks.load_benchmarks(study.benchmarks), place, "benchmark ")
     return int(not all(there))
 
@@ -157,12 +171,7 @@ def prepare_photographs(study: PhotographStudy, out: Path) -> PreparedPhotograph
         study = replace(study, data_root=write_coco_files(recipe, out, study.store, study.resolution, study.cores))
     photos = describe_photographs(study)
     arms = arms_of(study, photos)
-    for cell in (arm.cell for arm in arms):
-        if negatives_of(cell.recipe, cell.negatives).texts and not cell.data.synthetic:
-            raise UserError(
-                f"{cell.model} trains with false captions, which photographs don't have; choose another model or "
-                "other --text-negatives, or mix rendered scenes in, which have them: --mix 0.5"
-            )
+    check_false_captions(arms)
     forget_left_out(out / BENCHMARKS)
     workers, subjects = study.workers or usable_cores(), {}
     if not study.dry_run:
@@ -171,6 +180,33 @@ def prepare_photographs(study: PhotographStudy, out: Path) -> PreparedPhotograph
         parsers = dict.fromkeys(arm.labels["parser"] for arm in arms)
         subjects = {parser: subjects_of(read, parser, study.parses) for parser in parsers}
     return PreparedPhotographs(photos, arms, subjects)
+
+
+def check_false_captions(arms: Sequence[Arm]) -> None:
+    """Raise for a model without the false captions that its loss takes, and warn where few captions have one."""
+    every = dict.fromkeys((arm.cell.model, arm.cell.data, kind) for arm in arms for kind in wanted(arm.cell))
+    for model, data, kind in every:
+        if data.mix == 1:  # rendered scenes alone, which have them
+            continue
+        there, captions = dict(data.numbers.false), data.numbers.captions
+        if there and "graphs" in spec_of(model).reads:
+            raise UserError(f"{model} reads graphs, which false captions of photographs don't have; leave it out")
+        what = "parts of captions" if kind == PART else f"captions of the kind {kind!r}"
+        if not there.get(kind) and not data.synthetic:
+            has = ", ".join(f"{number} {name}" for name, number in there.items()) or "none"
+            way = "made:parts" if kind == PART else "made, or other --text-negatives"
+            raise UserError(
+                f"{model} trains with false {what}, which no photograph of {data.sources} has (there are: {has}); give "
+                f"--false-captions {way}, or mix rendered scenes in, which have them: --mix 0.5"
+            )
+        if kind != PART and there.get(kind, 0) < FEW * captions:
+            count = f"{there.get(kind, 0)} of {captions} captions"
+            print(f"warning: {model} trains with false {what}; {count} of {data.sources} have one", flush=True)
+
+
+def wanted(cell: Cell) -> tuple[str, ...]:
+    """The kinds of false captions that a cell's loss takes, and `PART` if it takes parts of captions."""
+    return (*negatives_of(cell.recipe, cell.negatives).texts, *((PART,) if spec_of(cell.model).parts else ()))
 
 
 def write_coco_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, workers: int) -> Path:
@@ -199,17 +235,30 @@ def describe_photographs(study: PhotographStudy) -> dict[tuple[str, str], RealDa
     place, found = Place(study.data_root.resolve(), study.resolution, folders=study.folders, caption=study.caption), {}
     place = replace(place, kept_out=images_of_tests(place, allow_unknown=study.allow_unknown))
     for together, parser in dict.fromkeys((its.sources, its.parser) for _, its in study.training_places()):
-        opening = PhotographOptions(split_sources(together), place, parser, study.parses.resolve())
+        parses, given = study.parses.resolve(), tuple(map(resolve_given, study.false_captions))
+        opening = PhotographOptions(split_sources(together), place, parser, parses, false_captions=given)
         if parser != DEFAULT:
             opening = replace(opening, unanswered=parse_captions(opening, study.allow_unanswered))
-        opened = open_photographs(opening)
+        opened = open_photographs(opening, partial(report_false_captions, study.data_root))
         numbers = count_opened(opened, len(opening.unanswered))
         found[together, parser] = RealData(opened.identity, together, parser, opening, numbers, opened.relational)
         print(f"{together}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions")
         for what, left in (("photographs", numbers.left_out), ("texts", numbers.refused)):
             print("".join(f"  left out of {together}: {count} {what}, {reason}\n" for reason, count in left), end="")
+        if given:
+            counts = ", ".join(f"{count} {kind}" for kind, count in numbers.false) or "none"
+            others = sum(its.unused for its in opened.sources)
+            print(f"  captions of {together} with a false one: {counts}; {others} false ones are of others")
         sys.stdout.flush()
     return found
+
+
+def report_false_captions(root: Path, source: str, given: str, made: Made) -> None:
+    """Print the numbers of false captions by way, what was refused, and what texts of benchmarks are among them."""
+    print_report(report_rows(f"{source}, {given}", made, texts_of_benchmarks(root)))
+
+
+texts_of_benchmarks = cache(texts_in_benchmarks)
 
 
 def parse_captions(opening: PhotographOptions, allow_unanswered: bool) -> frozenset[str]:

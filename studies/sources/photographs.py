@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,9 @@ from menagerie.generators.benchmarks.tested_photographs import images_of_tests
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import plain_text
+from menagerie.generators.false_captions.gather import gather, resolve_given
+from menagerie.generators.false_captions.made import Made
+from menagerie.generators.false_captions.photographs import FalselyCaptioned
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.image_files import ImageFiles
@@ -51,6 +54,8 @@ class PhotographOptions:
     parses: Path
     unanswered: frozenset[str] = frozenset()
     """Captions for which the parser's server gave no answer: they are one node, and aren't asked again."""
+    false_captions: tuple[str, ...] = ()
+    """What `--false-captions` names."""
 
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> Place:
         """The location of one source's files, and the options by which they are read."""
@@ -85,15 +90,23 @@ class OpenedPhotographs(NamedTuple):
         return [(its, [k for k, name in enumerate(its.names_of_images) if name not in out]) for its in self.sources]
 
 
-def open_photographs(opening: PhotographOptions) -> OpenedPhotographs:
-    """Read the sources of a data root. Captions are parsed unless their graphs were kept before."""
+def open_photographs(
+    opening: PhotographOptions, report: Callable[[str, str, Made], None] | None = None
+) -> OpenedPhotographs:
+    """Read the sources of a data root. Captions are parsed unless their graphs were kept before. `report` gets the
+    source's name beside what `gather` gives it."""
     parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
 
     def parse(text: str) -> SceneGraph:
         return one_node(text) if text in opening.unanswered else parser(text)
 
     given = parse if opening.unanswered else parser or one_node  # the parser itself takes many captions at once
-    return OpenedPhotographs([load_source(name).open(opening.place(name, given)) for name in opening.sources], parser)
+    opened = [load_source(name).open(opening.place(name, given)) for name in opening.sources]
+    if opening.false_captions:
+        more = opening.false_captions, opening.base, opening.parses
+        reports = [report and partial(report, name) for name in opening.sources]
+        opened = [gather(source, *more, its) for source, its in zip(opened, reports, strict=True)]
+    return OpenedPhotographs(opened, parser)
 
 
 SHARE, LEAST = 0.05, 10  # of the photographs; at most a fifth of few
@@ -150,6 +163,8 @@ class CaptionCounts:
     refused: tuple[tuple[str, int], ...] = ()
     parsed: str = ""
     """How many captions the parser parsed, and how many are one node, in words; empty if none needed a parser."""
+    false: tuple[tuple[str, int], ...] = ()
+    """Numbers of captions with a false one, by kind, and of parts of captions with one ("part")."""
 
 
 def count_opened(opened: OpenedPhotographs, unanswered: int = 0) -> CaptionCounts:
@@ -163,7 +178,9 @@ def count_opened(opened: OpenedPhotographs, unanswered: int = 0) -> CaptionCount
     text = parsed.text.partition(";")[0] if parsed and parsed.captions else ""
     text += f", and {unanswered} without an answer" if text and unanswered else ""
     every = sum(map(len, opened.sources))
-    return CaptionCounts(kept, every - kept, captions, tuple(left_out.items()), tuple(refused.items()), text)
+    false = sum((Counter(its.counts_false()) for its in opened.sources if isinstance(its, FalselyCaptioned)), Counter())
+    left, refusals = tuple(left_out.items()), tuple(refused.items())
+    return CaptionCounts(kept, every - kept, captions, left, refusals, text, tuple(false.items()))
 
 
 @dataclass(frozen=True)
@@ -283,7 +300,13 @@ def photographs_in(cell: Path) -> tuple[frozenset[str], Files]:
     place = Place(root, config["resolution"], folders=folders, caption=config["caption"])
     place = replace(place, kept_out=images_of_tests(place, allow_unknown=config["allow_unknown"]))
     opened = open_photographs(
-        PhotographOptions(split_sources(result["sources"]), place, result["parser"], Path(config["parses"]))
+        PhotographOptions(
+            split_sources(result["sources"]),
+            place,
+            result["parser"],
+            Path(config["parses"]),
+            false_captions=tuple(map(resolve_given, config.get("false_captions", ()))),
+        )
     )
     if opened.identity != result["settings"]["data"]["photographs"]:
         raise UserError(f"those in {root} have changed since")

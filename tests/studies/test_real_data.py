@@ -283,7 +283,10 @@ def begin(study, folder):
         ({"starts": ("other-model",)}, "has no cell of model='clip'"),
         ({"starts": ("other-towers",)}, "architecture is 'micro' there and 'nano' here"),
         ({"starts": ("same",), "pretrained": "openai"}, "pretrained is '' there and 'openai' here"),
-        ({"models": ("negclip",)}, "trains with false captions, which photographs don't have"),
+        (
+            {"models": ("negclip",)},
+            "negclip trains with false captions of the kind 'swap', which no photograph of coco has",
+        ),
         ({"recipe": Recipe(single_object_phase=0.5)}, "are for rendered scenes alone"),
     ],
 )
