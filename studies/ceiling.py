@@ -252,7 +252,8 @@ of a vector, token or slot. A line for each seed, up to the first width that ord
 was fitted."""
 TABLE = """The first width at which every true pair is above every false one, by caption and by image, as the range over
 seeds; numbers are those at this width. Margin: the least difference of a true and a false score, times 100, the largest
-scale of CLIP. Unseen: of compositions that the fit of a composed code left out, among all captions and images."""
+scale of CLIP; more steps raise it. Unseen: of compositions that the fit of a composed code left out, among all captions
+and images; a sum of a vector for each composition has random ones for these. Widths are upper bounds."""
 CLAIMS = """What Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) say, in our words. A code that is found is a
 proof by example for this world, and says neither that encoders reach it nor that it holds in larger worlds: there look
 at the margin. Contradicted: each seed found one for each number of objects. Undecided: some didn't, which isn't a proof

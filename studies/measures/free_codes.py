@@ -2,8 +2,9 @@
 
 A world's images are all scenes of n different animals in different textures; its captions say the whole scene, some of
 its objects, where two animals stand, or what is absent. So the matrix that says which caption is true of which image is
-known, and the best score of a form (one vector, tokens, slots, sums over objects) can be found by fitting. Codes are
-fitted by Adam on the whole matrix in double precision.
+known, and the best score of a form (one vector, tokens, slots, sums over objects) can be looked for by fitting: Adam on
+the whole matrix A, in double precision. What a fit orders can be ordered; one that fails proves nothing. Vectors that
+order each row of A need at least the sign rank of 2 A - 1, minus 1, dimensions (Weller et al. 2025, arXiv 2508.21038).
 """
 
 import math
@@ -28,7 +29,7 @@ from menagerie.studies.runs.results import read_result, write_result
 PRESENT, ABSENT, LEFT, RIGHT, FIRST_PLACE = range(5)
 """What a mention says of its object; from `FIRST_PLACE` on, in which place from the left it stands."""
 UNNAMED = -1  # an animal or a texture that a mention leaves out
-SCALE, RATE = 100.0, 0.1  # CLIP's largest scale (Radford et al. 2021, section 2.5); Adam's first rate
+SCALE, RATE = 100.0, 0.1  # CLIP's largest scale (Radford et al. 2021); Adam's first rate
 TIE = 1e-9  # difference of scores below which they count as equal, which is rounding
 FITTED, UNSEEN = "fitted", "unseen"
 Composed = Literal["sum", "product", "pairs", "apart"]
@@ -109,11 +110,11 @@ class Codes(nn.Module):
 
 class Tokens(Codes):
     """Sets of k vectors. The score is the mean over a caption's vectors of the cosine with the nearest one of the image
-    (late interaction; FILIP, Yao et al. 2022, section 3.1). With k = 1 it is CLIP's cosine."""
+    (late interaction, as FILIP's: Yao et al. 2022). With k = 1 it is CLIP's cosine."""
 
     def __init__(self, world: TruthMatrix, width: int, tokens: int) -> None:
         super().__init__()
-        self.images = free(len(world.images), tokens, width)
+        self.images = free_vectors(len(world.images), tokens, width)
         true = torch.tensor(world.truth, dtype=torch.double)  # a caption begins at the mean of its images
         self.texts = nn.Parameter(torch.einsum("ci,ikd->ckd", true, self.images.data))
 
@@ -130,16 +131,17 @@ class Slots(Codes):
 
     def __init__(self, world: TruthMatrix, width: int) -> None:
         super().__init__()
-        nodes = [
-            [(a, t, min(says, ABSENT) if says < LEFT else PRESENT) for a, t, says in its] for its in world.captions
-        ]
+        nodes = [[(a, t, says if says < LEFT else PRESENT) for a, t, says in its] for its in world.captions]
         parts = [[*n, *(m for m in its if m[2] >= LEFT)] for n, its in zip(nodes, world.captions, strict=True)]
         number = {part: k for k, part in enumerate(dict.fromkeys(part for its in parts for part in its))}
         self.node = torch.tensor([number[(*part[:2], PRESENT)] if part[2] >= LEFT else k for part, k in number.items()])
         self.share = torch.zeros(len(parts), len(number), dtype=torch.double)
         for row, its in zip(self.share, parts, strict=True):
             row[[number[part] for part in its]] = 1 / len(its)
-        self.labels, self.slots = free(len(number), width), free(len(world.images), len(world.images[0]), width)
+        self.labels, self.slots = (
+            free_vectors(len(number), width),
+            free_vectors(len(world.images), len(world.images[0]), width),
+        )
 
     def forward(self) -> Float[Tensor, "captions images"]:
         cosines = normalize(self.labels, dim=-1) @ normalize(self.slots, dim=-1).flatten(0, 1).T
@@ -162,8 +164,12 @@ class Composition(Codes):
             self.sides.append((padded + torch.tensor([1, 1, 0]), padded[..., 2:] != UNNAMED))
         sizes = [int(max(its[..., k].max() for its, _ in self.sides)) + 1 for k in range(3)]
         for _ in self.sides:
-            table = [free(sizes[0] * sizes[1], width)] if form == "sum" else [free(size, width) for size in sizes[:2]]
-            self.vectors.extend([*table, free(sizes[2], width)])
+            table = (
+                [free_vectors(sizes[0] * sizes[1], width)]
+                if form == "sum"
+                else [free_vectors(size, width) for size in sizes[:2]]
+            )
+            self.vectors.extend([*table, free_vectors(sizes[2], width)])
         self.textures = sizes[1]
 
     def forward(self) -> Float[Tensor, "captions images"]:
@@ -186,29 +192,33 @@ class Composition(Codes):
         return normalize(total, dim=-1)
 
 
-def free(*shape: int) -> nn.Parameter:
+def free_vectors(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(shape, dtype=torch.double))
 
 
-def infonce(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
+def infonce_loss(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
     """Return the mean cross-entropy of each true pair among the false ones, by caption and by image."""
     powers, (row, column) = logits.exp(), truth.nonzero(as_tuple=True)
     false, true = powers * ~truth, powers[row, column]
     return sum(torch.log1p(false.sum(1 - k)[at] / true).mean() for k, at in enumerate((row, column)))
 
 
-def sigmoid(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
-    """Return the loss of SigLIP (Zhai et al. 2023, section 3.2), a mean over all pairs."""
+def sigmoid_loss(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
+    """Return the loss of SigLIP (Zhai et al. 2023), as a mean over all pairs."""
     return softplus(torch.where(truth, -logits, logits)).mean()
 
 
-def margin(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
+def margin_loss(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
     """Return a smooth hinge of the lowest true pair above the highest false one, by caption and by image."""
     false, true = logits.exp() * ~truth, (-logits).exp() * truth
     return sum(torch.log1p(false.sum(k) * true.sum(k)).mean() for k in (0, 1))
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"infonce": infonce, "sigmoid": sigmoid, "margin": margin}
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "infonce": infonce_loss,
+    "sigmoid": sigmoid_loss,
+    "margin": margin_loss,
+}
 
 
 def fit_codes(
@@ -243,7 +253,7 @@ def exchanges(world: TruthMatrix) -> dict[str, Int[np.ndarray, "tests 3"]]:
     for image, scene in enumerate(world.images):
         for i, j in combinations(range(len(scene)), 2):
             for k in range(1 if scene[0][2] == PRESENT else 2):  # animals exchanged are places exchanged, and textures
-                other = exchange(scene, i, j, (1,) if not k else (0, 1))
+                other = exchange_parts(scene, i, j, (1,) if not k else (0, 1))
                 found["swaps"].append((image, number[scene], number[other]))
         for (a, t, _), (_, other, _) in permutations(scene, 2):
             pair = [((a, its, PRESENT),) for its in (t, other)]
@@ -252,14 +262,14 @@ def exchanges(world: TruthMatrix) -> dict[str, Int[np.ndarray, "tests 3"]]:
     return {name: np.array(its) for name, its in found.items() if its}
 
 
-def exchange(scene: Text, i: int, j: int, parts: Iterable[int]) -> Text:
+def exchange_parts(scene: Text, i: int, j: int, parts: Iterable[int]) -> Text:
     new = [list(its) for its in scene]
     for part in parts:
         new[i][part], new[j][part] = scene[j][part], scene[i][part]
     return tuple(tuple(its) for its in new)
 
 
-def summarise(margin_of: Float[np.ndarray, " n"]) -> Numbers:
+def margin_numbers(margin_of: Float[np.ndarray, " n"]) -> Numbers:
     """Return the share of margins above 0 (a tie is wrong), the least one at a scale of `SCALE`, and their number."""
     known = margin_of[np.isfinite(margin_of)]
     if not len(known):
@@ -366,4 +376,4 @@ def numbers(
 ) -> dict[str, Numbers]:
     """Summarise the margins of captions, of images and of exchanges."""
     swapped = {name: scores[true, at] - scores[false, at] for name, its in tests.items() for at, true, false in [its.T]}
-    return {name: summarise(its) for name, its in ({"captions": captions, "images": images} | swapped).items()}
+    return {name: margin_numbers(its) for name, its in ({"captions": captions, "images": images} | swapped).items()}
