@@ -48,7 +48,7 @@ class Ceiling(AnyStudy):
     forms: Axis[Form] = ("vector", "tokens", "slots", "sum", "product", "pairs")
     """Forms of the score: free codes (vector, tokens, slots), and vectors composed of those of objects, which leave out
     some compositions in the fit."""
-    widths: Annotated[Axis[int], WIDTHS] = (2, 3, 4, 6, 8, 12, 16, 24)
+    widths: Annotated[Axis[int], WIDTHS] = (2, 4, 6, 8, 12, 16, 24)
     """Widths of a vector, a token or a slot, rising; a seed stops at the first that orders everything."""
     tokens: Annotated[Axis[int], Range(2, 64)] = (2,)
     """Numbers of tokens of an image and of a caption, for the form tokens."""
@@ -64,7 +64,7 @@ class Ceiling(AnyStudy):
     """Most images of a world."""
     unseen: Annotated[float, DATA, Range(0.0, 0.5)] = 0.1
     """Share of the compositions, at least one, that fits of composed codes leave out."""
-    steps: Annotated[int, TRAINING, FIRST, STEPS] = 600
+    steps: Annotated[int, TRAINING, FIRST, STEPS] = 400
     """Steps of Adam on the whole matrix."""
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:

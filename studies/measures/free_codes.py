@@ -121,6 +121,8 @@ class Tokens(Codes):
     def forward(self) -> Float[Tensor, "captions images"]:
         texts, images = (normalize(its, dim=-1) for its in (self.texts, self.images))
         cosines = texts.flatten(0, 1) @ images.flatten(0, 1).T
+        if texts.shape[1] == 1:
+            return cosines
         return cosines.view(*texts.shape[:2], *images.shape[:2]).amax(3).mean(1)
 
 
@@ -196,29 +198,41 @@ def free_vectors(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(shape, dtype=torch.double))
 
 
-def infonce_loss(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
+Loss = Callable[[Tensor], Tensor]
+"""Maps logits (captions x images) to a loss, for the matrix that it was made for."""
+
+
+def infonce_of(truth: Bool[Tensor, "captions images"]) -> Loss:
     """Return the mean cross-entropy of each true pair among the false ones, by caption and by image."""
-    powers, (row, column) = logits.exp(), truth.nonzero(as_tuple=True)
-    false, true = powers * ~truth, powers[row, column]
-    return sum(torch.log1p(false.sum(1 - k)[at] / true).mean() for k, at in enumerate((row, column)))
+    false, at = (~truth).double(), truth.nonzero(as_tuple=True)
+
+    def loss(logits: Tensor) -> Tensor:
+        powers = logits.exp()
+        wrong, right = powers * false, powers[at]
+        return sum(torch.log1p(wrong.sum(1 - k)[at[k]] / right).mean() for k in (0, 1))
+
+    return loss
 
 
-def sigmoid_loss(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
+def sigmoid_of(truth: Bool[Tensor, "captions images"]) -> Loss:
     """Return the loss of SigLIP (Zhai et al. 2023), as a mean over all pairs."""
-    return softplus(torch.where(truth, -logits, logits)).mean()
+    sign = 1 - 2 * truth.double()
+    return lambda logits: softplus(sign * logits).mean()
 
 
-def margin_loss(logits: Float[Tensor, "n m"], truth: Bool[Tensor, "n m"]) -> Float[Tensor, ""]:
+def margin_of(truth: Bool[Tensor, "captions images"]) -> Loss:
     """Return a smooth hinge of the lowest true pair above the highest false one, by caption and by image."""
-    false, true = logits.exp() * ~truth, (-logits).exp() * truth
-    return sum(torch.log1p(false.sum(k) * true.sum(k)).mean() for k in (0, 1))
+    false, true = (~truth).double(), truth.double()
+
+    def loss(logits: Tensor) -> Tensor:
+        powers = logits.exp()
+        wrong, right = powers * false, true / powers
+        return sum(torch.log1p(wrong.sum(k) * right.sum(k)).mean() for k in (0, 1))
+
+    return loss
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "infonce": infonce_loss,
-    "sigmoid": sigmoid_loss,
-    "margin": margin_loss,
-}
+LOSSES = {"infonce": infonce_of, "sigmoid": sigmoid_of, "margin": margin_of}
 
 
 def fit_codes(
@@ -226,7 +240,7 @@ def fit_codes(
 ) -> Float[np.ndarray, "n m"]:
     """Fit codes to the matrix, or to the `part` (`np.ix_`) of it that is given; returns the scores of all pairs. The
     scale is learnt, up to `SCALE`, and for the sigmoid loss a bias too, which begins as SigLIP's."""
-    target = torch.tensor(truth if part is None else truth[part])
+    loss_of = LOSSES[loss](torch.tensor(truth if part is None else truth[part]))
     scale = nn.Parameter(torch.tensor(1 / 0.07, dtype=torch.double).log())
     bias = nn.Parameter(torch.tensor(-10.0 if loss == "sigmoid" else 0.0, dtype=torch.double))
     optimiser = torch.optim.Adam([*codes.parameters(), scale, *[bias] * (loss == "sigmoid")], RATE)
@@ -234,7 +248,7 @@ def fit_codes(
     for _ in range(steps):
         scores = codes() if part is None else codes()[part]
         optimiser.zero_grad()
-        LOSSES[loss](scores * scale.exp().clamp(max=SCALE) + bias, target).backward()
+        loss_of(scores * scale.exp().clamp(max=SCALE) + bias).backward()
         optimiser.step()
         schedule.step()
     return codes().detach().numpy()
@@ -269,9 +283,9 @@ def exchange_parts(scene: Text, i: int, j: int, parts: Iterable[int]) -> Text:
     return tuple(tuple(its) for its in new)
 
 
-def margin_numbers(margin_of: Float[np.ndarray, " n"]) -> Numbers:
+def margin_numbers(rows: Float[np.ndarray, " n"]) -> Numbers:
     """Return the share of margins above 0 (a tie is wrong), the least one at a scale of `SCALE`, and their number."""
-    known = margin_of[np.isfinite(margin_of)]
+    known = rows[np.isfinite(rows)]
     if not len(known):
         return {"accuracy": None, "margin": None, "n": 0}
     return {"accuracy": float((known > TIE).mean()), "margin": SCALE * float(known.min()), "n": len(known)}
@@ -295,7 +309,7 @@ class Fit(AnyJob):
     textures: int = 4
     unseen: float = 0.1
     """Share of the compositions that the fit of a composed code leaves out."""
-    steps: int = field(default=600)
+    steps: int = field(default=400)
     out: Path = field(default=Path(), kw_only=True, compare=False)
 
     @property

@@ -119,7 +119,7 @@ def test_losses_are_the_plain_ones():
     plain = {"infonce": infonce, "margin": sum(map(np.mean, worst))}
     plain["sigmoid"] = np.logaddexp(0, np.where(truth, -logits, logits)).mean()
     for name, loss in its.LOSSES.items():
-        assert float(loss(torch.tensor(logits), torch.tensor(truth))) == pytest.approx(plain[name], rel=1e-9)
+        assert float(loss(torch.tensor(truth))(torch.tensor(logits))) == pytest.approx(plain[name], rel=1e-9)
 
 
 def matrix(truth):
