@@ -198,11 +198,11 @@ def free_vectors(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(shape, dtype=torch.double))
 
 
-Loss = Callable[[Tensor], Tensor]
+LogitsLoss = Callable[[Tensor], Tensor]
 """Maps logits (captions x images) to a loss, for the matrix that it was made for."""
 
 
-def infonce_of(truth: Bool[Tensor, "captions images"]) -> Loss:
+def infonce_of(truth: Bool[Tensor, "captions images"]) -> LogitsLoss:
     """Return the mean cross-entropy of each true pair among the false ones, by caption and by image."""
     false, at = (~truth).double(), truth.nonzero(as_tuple=True)
 
@@ -214,13 +214,13 @@ def infonce_of(truth: Bool[Tensor, "captions images"]) -> Loss:
     return loss
 
 
-def sigmoid_of(truth: Bool[Tensor, "captions images"]) -> Loss:
+def sigmoid_of(truth: Bool[Tensor, "captions images"]) -> LogitsLoss:
     """Return the loss of SigLIP (Zhai et al. 2023), as a mean over all pairs."""
     sign = 1 - 2 * truth.double()
     return lambda logits: softplus(sign * logits).mean()
 
 
-def margin_of(truth: Bool[Tensor, "captions images"]) -> Loss:
+def margin_of(truth: Bool[Tensor, "captions images"]) -> LogitsLoss:
     """Return a smooth hinge of the lowest true pair above the highest false one, by caption and by image."""
     false, true = (~truth).double(), truth.double()
 
@@ -232,7 +232,7 @@ def margin_of(truth: Bool[Tensor, "captions images"]) -> Loss:
     return loss
 
 
-LOSSES = {"infonce": infonce_of, "sigmoid": sigmoid_of, "margin": margin_of}
+LOSSES: dict[str, Callable[[Tensor], LogitsLoss]] = {"infonce": infonce_of, "sigmoid": sigmoid_of, "margin": margin_of}
 
 
 def fit_codes(
