@@ -1,0 +1,277 @@
+"""What is the best that a score can do, without encoders?
+
+Free codes for all images and captions of a small world are fitted to what is true of what: one vector, tokens, slots
+with a graph, or sums over objects. The smallest width at which every true pair is above every false one is the form's
+own bound; what trained models lack beyond it, encoders and data lack.
+
+    python studies/ceiling.py --preset smoke       # seconds
+    python studies/ceiling.py                      # 2 to 4 objects, five seeds, worlds of at most 600 images
+    python studies/ceiling.py --preset losses      # one vector, fitted by each loss
+    python studies/ceiling.py --preset large       # worlds of at most 5000 images, hours
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
+from menagerie.envs.core.validation import SEEDS, STEPS, Range
+from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import GROWS, Axis
+from menagerie.studies.frame.parts import Chart, Part, Rows, Sentence
+from menagerie.studies.frame.records import Records, write_cells
+from menagerie.studies.frame.study import AnyStudy, all_arms
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["whole", "objects", "relations", "negation", "all"]
+Form = Literal["vector", "tokens", "slots", "sum", "product", "pairs", "apart"]
+Loss = Literal["infonce", "sigmoid", "margin"]
+WIDTHS = Range(2, 4096)
+
+
+@dataclass(frozen=True)
+class Ceiling(AnyStudy):
+    """The ceiling of a score, without encoders"""
+
+    called: ClassVar[str] = "fits"
+    decides: ClassVar[tuple[str, ...]] = ("device", "threads", "store")
+
+    objects: Annotated[Axis[int], Range(2, 4)] = (2, 3, 4)
+    """Numbers of objects in an image."""
+    captions: Axis[Kind] = ("whole", "objects", "relations", "negation")
+    """Kinds of captions: of whole scenes; also of some objects; also "x left of y"; or also "no x"; or all of these."""
+    forms: Axis[Form] = ("vector", "tokens", "slots", "sum", "product", "pairs")
+    """Forms of the score: free codes (vector, tokens, slots), and vectors composed of those of objects, which leave out
+    some compositions in the fit."""
+    widths: Annotated[Axis[int], WIDTHS] = (2, 4, 6, 8, 12, 16, 24)
+    """Widths of a vector, a token or a slot, rising; a seed stops at the first that orders everything."""
+    tokens: Annotated[Axis[int], Range(2, 64)] = (2,)
+    """Numbers of tokens of an image and of a caption, for the form tokens."""
+    losses: Axis[Loss] = ("infonce",)
+    """Losses: InfoNCE both ways, the sigmoid loss, a smooth margin of the worst pairs."""
+    seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 5
+    """Number of seeds, from 0: of first codes, and of the compositions that are left out."""
+    animals: Annotated[int, DATA, FIRST, Range(2, 20)] = 5
+    """Most animals of a world; fewer where it would have too many images."""
+    textures: Annotated[int, DATA, FIRST, Range(2, 20)] = 4
+    """Textures of a world, at least as many as an image has objects."""
+    most_images: Annotated[int, DATA, FIRST, Range(2, 5000)] = 600
+    """Most images of a world."""
+    unseen: Annotated[float, DATA, Range(0.0, 0.5)] = 0.1
+    """Share of the compositions, at least one, that fits of composed codes leave out."""
+    steps: Annotated[int, TRAINING, FIRST, STEPS] = 400
+    """Steps of Adam on the whole matrix."""
+
+    def plan(self, known: KnownResults) -> Iterator[Arm]:
+        """Plan rising widths for each world, form, loss and seed, until one orders what was fitted."""
+        for seed, kind, objects, (form, tokens), loss in product(
+            range(self.seeds), self.captions, self.objects, self.codes, self.losses
+        ):
+            for width in self.widths:
+                yield (arm := self.fit(form, tokens, width, objects, kind, loss, seed))
+                if orders_all(known, arm) is not False:
+                    break
+
+    @property
+    def codes(self) -> list[tuple[str, int]]:
+        """Each form with its number of tokens."""
+        return [(form, k) for form in self.forms for k in (self.tokens if form == "tokens" else (1,))]
+
+    def fit(self, form: str, tokens: int, width: int, objects: int, kind: str, loss: str, seed: int) -> Arm:
+        from menagerie.studies.measures.free_codes import Fit
+
+        animals = self.animals_for(objects, kind)
+        world = {"animals": animals, "textures": self.textures, "unseen": self.unseen, "steps": self.steps}
+        labels = {"captions": kind, "objects": objects, "animals": animals, "loss": loss, "tokens": tokens}
+        return Arm(Fit(form, width, objects, kind, loss, seed, tokens, **world), labels | {"width": width})
+
+    def animals_for(self, objects: int, kind: str) -> int:
+        """Return the most animals, up to `animals`, with which a world has at most `most_images`."""
+        from menagerie.studies.measures.free_codes import image_count
+
+        numbers = range(self.animals, objects - 1, -1)
+        fits = [n for n in numbers if 1 < image_count(objects, n, self.textures, kind) <= self.most_images]
+        if not fits:
+            raise UserError(
+                f"--objects {objects}, --captions {kind}: no world of at most {self.animals} animals in "
+                f"{self.textures} textures has 2 to {self.most_images} images; change --animals, --textures or "
+                "--most-images"
+            )
+        return fits[0]
+
+    def check(self) -> None:
+        """Raise for widths out of order and for worlds that don't exist."""
+        if list(self.widths) != sorted(self.widths):
+            raise UserError(f"--widths must rise, got {' '.join(map(str, self.widths))}")
+        for objects, kind in product(self.objects, self.captions):
+            self.animals_for(objects, kind)
+
+    def forecast(self) -> bool:
+        print(f"at most {len(all_arms(self))} fits of {self.steps} steps; a seed stops at the first width that does")
+        return True
+
+    def tables(self, records: Records) -> None:
+        from menagerie.studies.analysis.tables import to_csv
+
+        write_cells(records)
+        to_csv(records.out / "results.csv", records.scores.drop(columns="images_seen", errors="ignore"))
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """Yield the smallest widths, a figure by width, and what this says of the claims of Kang et al. 2025."""
+        fits = table_of_fits(records)
+        found = smallest_widths(fits, self.widths[-1])
+        form, loss = self.forms[0], self.losses[0]
+        shown = found[(found["form"] == form) & (found["loss"] == loss)]
+        for kind, part in shown.groupby("captions", sort=False):
+            said = ", ".join(f"{row.width} for {row.objects} objects" for row in part.itertuples())
+            yield Sentence(f"{SAID[kind]}: the form {form} orders all captions and images from width {said}.")
+        yield Chart("ceiling", width_chart(fits[fits["loss"] == self.losses[0]]), says=FIGURE)
+        header = [name.replace("_", " ") for name in found]
+        yield Rows("smallest", header, found.astype(str).to_numpy().tolist(), says=TABLE)
+        yield Rows("claims", ("claim", "fits", "smallest widths", "decided"), list(claim_rows(found)), says=CLAIMS)
+
+
+def orders_all(known: KnownResults, arm: Arm) -> bool | None:
+    """Return whether a fit puts every true pair above every false one, by caption and by image; None until it ended."""
+    shares = [known.score(arm, "fitted", side) for side in ("captions", "images")]
+    return None if None in shares else min(shares) == 1
+
+
+def table_of_fits(records: Records) -> "pd.DataFrame":
+    """Return a row for each fit: its labels, the percent of captions and images (the lower of both) whose true partners
+    are all above the false ones, the least margin at a scale of 100, and percent of swaps and of what was left out."""
+    import pandas as pd
+
+    rows = []
+    for arm, result in records.results:
+        fitted, unseen = result["subsets"]["fitted"], result["subsets"].get("unseen", {})
+        sides = fitted["captions"], fitted["images"]
+        row = {"form": arm.cell.form, "seed": arm.cell.seed, **arm.labels, "swaps": percent(fitted["swaps"])}
+        row |= {"right": min(map(percent, sides)), "margin": min(its["margin"] for its in sides)}
+        rows.append(row | {f"unseen {name}": percent(unseen.get(name)) for name in ("captions", "images", "swaps")})
+    return pd.DataFrame(rows)
+
+
+def percent(numbers: dict[str, float | None] | None) -> float:
+    share = numbers["accuracy"] if numbers else None
+    return float("nan") if share is None else 100 * share
+
+
+def smallest_widths(fits: "pd.DataFrame", largest: int) -> "pd.DataFrame":
+    """Return a row of texts for each world, loss and form: the first width that orders everything, the first that has
+    all swaps right, and the numbers of the former, as means and ranges over seeds."""
+    import pandas as pd
+
+    rows = []
+    for key, part in fits.groupby(list(KEY), sort=False):
+        ends = part.sort_values("width").groupby("seed").tail(1)
+        done = ends[(ends["right"] == 100) | (ends["width"] == largest)]
+        ordered, swaps = done[done["right"] == 100], part[part["swaps"] == 100].groupby("seed")["width"].min()
+        numbers = {name: span_text(ordered[name]) for name in ("margin", *(n for n in fits if n.startswith("unseen")))}
+        counts = {"seeds": f"{len(ordered)} of {len(done)}", "width": width_text(ordered["width"], len(done), largest)}
+        counts |= {"swaps from width": width_text(swaps, ends["seed"].nunique(), largest)}
+        rows.append(dict(zip(KEY, key, strict=True)) | counts | numbers)
+    return pd.DataFrame(rows)
+
+
+def width_text(widths: "pd.Series", seeds: int, largest: int) -> str:
+    """Write the first widths of some seeds, such as "6", "6 to 8" or, where not all seeds have one, "> 24"."""
+    if not seeds:
+        return WAITING
+    ends = [str(widths.min())] if len(widths) else []
+    ends += [f"> {largest}"] if len(widths) < seeds else [str(widths.max())]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def span_text(values: "pd.Series") -> str:
+    """Write the mean of a number over seeds and, if it varies, its range."""
+    if not len(known := values.dropna()):
+        return DASH
+    low, high = known.min(), known.max()
+    return f"{known.mean():.3g}" + f" ({low:.3g} to {high:.3g})" * (f"{low:.3g}" != f"{high:.3g}")
+
+
+def width_chart(fits: "pd.DataFrame") -> Any:
+    """Return a chart of the percent that is ordered by width: a column for each number of objects, a row for each kind
+    of captions, a line for each form and seed."""
+    import altair as alt
+
+    several = fits["form"].where(fits["tokens"] == 1, fits["tokens"].astype(str) + " tokens")
+    frame = fits.assign(form=several, objects=fits["objects"].astype(str) + " objects")
+    ticks = alt.Axis(values=sorted(map(int, frame["width"].unique())))
+    x = alt.X("width:Q", scale=alt.Scale(type="log", base=2, nice=False), axis=ticks, title="width")
+    y = alt.Y("right:Q", title="ordered (%)", scale=alt.Scale(domain=[0, 100]))
+    base = alt.Chart(frame).encode(x, y, alt.Color("form:N", sort=None, title=None), alt.Detail("seed:N"))
+    marks = base.mark_line(opacity=0.5), base.mark_point(size=14).encode(tooltip=list(frame))
+    layers = alt.layer(*marks).properties(width=190, height=130)
+    return layers.facet(row=alt.Row("captions:N", sort=None, title=None), column=alt.Column("objects:N", title=None))
+
+
+def claim_rows(found: "pd.DataFrame") -> Iterator[tuple[str, ...]]:
+    """Yield each claim of Kang et al. 2025 that fits decide: one code that orders everything contradicts that there is
+    none, if each seed found one for each number of objects."""
+    for claim, form, kind in CLAIMED:
+        part = found[(found["form"] == form) & (found["captions"] == kind)]
+        widths = "; ".join(f"{row.objects} objects, {row.loss}: {row.width}" for row in part.itertuples())
+        counts = [text.split(" of ") for text in part["seeds"]]
+        if not counts or any(done == "0" for _, done in counts):
+            decided = "not tested"
+        else:
+            decided = "contradicted" if all(ordered == done for ordered, done in counts) else "undecided"
+        yield claim, f"{form}, {kind}", widths or DASH, decided
+
+
+KEY = ("captions", "objects", "animals", "loss", "form", "tokens")
+DASH, WAITING = "–", "…"
+SAID = {
+    "whole": "Captions of whole scenes alone",
+    "objects": "With captions of some objects",
+    "relations": 'With captions of some objects and "x left of y"',
+    "negation": 'With captions of some objects and "no x"',
+    "all": "With all kinds of captions",
+}
+CLAIMED = (
+    ("No vectors with cosines say both what an image shows and which attribute is whose", "vector", "objects"),
+    ("No such vectors say in addition where things are", "vector", "relations"),
+    ("No such vectors say in addition what is absent", "vector", "negation"),
+    ("No such vectors say all of these at once", "vector", "all"),
+    ("A vector that is a sum over objects doesn't say which attribute is whose", "sum", "objects"),
+    (
+        "Nor does it if each object is the product of a vector of its kind and one of its attribute",
+        "product",
+        "objects",
+    ),
+)
+FIGURE = """Percent of captions, or of images if lower, whose true partners all score above the false ones, by the width
+of a vector, token or slot. A line for each seed, up to the first width that orders everything. Composed codes: of what
+was fitted."""
+TABLE = """The first width at which every true pair is above every false one, by caption and by image, as the range over
+seeds; numbers are those at this width. Margin: the least difference of a true and a false score, times 100, the largest
+scale of CLIP; more steps raise it. Unseen: of compositions that the fit of a composed code left out, among all captions
+and images; a sum of a vector for each composition has random ones for these. Widths are upper bounds."""
+CLAIMS = """What Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) say, in our words. A code that is found is a
+proof by example for this world, and says neither that encoders reach it nor that it holds in larger worlds: there look
+at the margin. Contradicted: each seed found one for each number of objects. Undecided: some didn't, which isn't a proof
+that there is none. The paper's conditions between two images or two texts aren't part of this matrix: `geometry.py` has
+a constructed embedding that meets them all.
+The paper derives the last two for objects to which their attribute's vector is added, and there they hold: no swap is
+right with `--forms apart`."""
+
+PRESETS = {
+    "smoke": Ceiling(
+        **{"objects": (2,), "captions": ("whole", "objects"), "forms": ("vector", "slots", "product"), "seeds": 2},
+        **{"widths": (2, 6), "animals": 3, "textures": 2, "steps": 100},
+    ),
+    "laptop": Ceiling(),
+    "losses": Ceiling(forms=("vector",), losses=("infonce", "sigmoid", "margin")),
+    "all": Ceiling(forms=("vector",), captions=("all",)),
+    "large": Ceiling(animals=8, most_images=5000, steps=1000),
+}
+
+if __name__ == "__main__":
+    main(PRESETS)
