@@ -92,6 +92,7 @@ def test_json_and_toml_are_parsed_in_one_module():
     assert found == {
         "envs/core/reading.py": {"json.loads", "tomllib.loads"},
         "envs/core/identity.py": {"json.loads"},  # of what it has just written
+        "generators/false_captions/photographs.py": {"json.loads"},  # the same
         "envs/core/pictures.py": {"np.load"},  # of pixels, without pickles
         "envs/drawing/placement.py": {"json.loads"},  # of the source's; part of what RENDER_VERSION stands for
         "studies/scoring/benchmarks.py": {"pickle.loads"},  # of what this command pickled for its workers

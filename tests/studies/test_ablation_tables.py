@@ -34,7 +34,7 @@ def parts(tmp_path_factory):
 
 def test_a_lower_row_confirms_the_papers_claim(parts):
     (claims,) = (part for part in parts if isinstance(part, Rows))
-    ((_, row, tests, outcome, difference),) = claims.rows
+    ((_, row, tests, outcome, difference, _),) = claims.rows
     assert (row, outcome) == (ATTENTION, "confirmed")
     assert tests == "binding: seen pairs, unseen pairs, unseen pairs: replace texture"
     assert difference.startswith("-")

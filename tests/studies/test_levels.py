@@ -123,7 +123,7 @@ def test_a_benchmark_that_fails_without_some_records_has_no_interval(tmp_path):
     values = [float(k % 2) for k in range(len(bench.items))]
     both = zip(bench.items, values, strict=True)
     results = [ScoredItem(item, np.zeros((1, 2)), Outcome(value, value, False)) for item, value in both]
-    (found,) = headline_numbers(bench, results).values()
+    (found,) = headline_numbers(bench, results, ()).values()
     assert (found["official"], found["low"], found["high"]) == (0.5, None, None)
 
 
