@@ -81,7 +81,7 @@ class FileRow(NamedTuple):
         value = self.field(key, int, str)
         number = int(value) if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20 else value
         if type(number) is not int or not 0 <= number <= most:
-            raise self.error(f"has a {key!r} that is no number from 0 to {most}: {shown(value)}")
+            raise self.error(f"has a {key!r} that is no whole number from 0 to {most}: {shown(value)}")
         return number
 
     def nested(self, key: str | int) -> "FileRow":

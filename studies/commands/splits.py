@@ -212,7 +212,7 @@ class ImportHf:
             if text or what == "read":
                 print(f"{what}: {text}")
         root = shlex.quote(str(self.data_root))
-        check = f"python studies/transfer.py --check --benchmarks {made.benchmark} --data-root {root}"
+        check = f"menagerie transfer --check --benchmarks {made.benchmark} --data-root {root}"
         print(f"to check whether it is complete: {check}")
 
 

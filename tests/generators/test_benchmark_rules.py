@@ -447,7 +447,7 @@ FAULTS = [
     (
         "spec",
         replace("spec/count/text2image.json", '"label": 2', '"label": 3'),
-        "'label' that is no number from 0 to 2",
+        "'label' that is no whole number from 0 to 2",
     ),
     ("colorswap", replace("colorswap/test.json", '"caption_2"', '"other"'), "has no 'caption_2'"),
     ("mmvp-vlm", lone_types, "record 1 has no partner of its 'Type'"),
