@@ -143,14 +143,16 @@ def shapley_value(moved: Mapping[frozenset[str], Float[Tensor, " n"]], part: str
     return sum(weights[len(its)] * (moved[its | {part}] - moved[its]) for its in moved if part not in its)
 
 
-def moved_rows(side: str, towers: Iterable[PatchedTower], pairs: Int[np.ndarray, " n"]) -> Iterator[Row]:
+def moved_rows(
+    side: str, towers: Iterable[PatchedTower], pairs: Int[np.ndarray, " n"], textures: Int[np.ndarray, " n"]
+) -> Iterator[Row]:
     """Yield a row (side, layer, part, kind, value, median, refused, moves, wholes) for each place. `moves` and `wholes`
-    (D) are means by animal pair; `pairs` has the pair of each input of all towers in turn. `value` is the ratio of the
-    means, `median` that of the ratios of scenes."""
+    (D) are means by animal pair; `pairs` and `textures` number the pair of animals and of textures of each input of all
+    towers in turn. `value` is the ratio of the means, `median` that of the ratios of scenes."""
     wholes, found = zip(*map(moves_in, towers), strict=True)
     whole, number = torch.cat(wholes).double().cpu().numpy(), np.bincount(pairs)
     of_pairs, kept = np.bincount(pairs, whole) / number, np.abs(whole) > SMALL * np.median(np.abs(whole))
-    refused = refusal(of_pairs[None])
+    refused = refusal(whole, textures, pairs)
     for layer, part, kind in found[0]:
         move = torch.cat([its[layer, part, kind] for its in found]).double().cpu().numpy()
         moves = np.bincount(pairs, move) / number
@@ -165,12 +167,16 @@ def row_of(**given: Any) -> Row:
     return empty | {"moves": [], "wholes": []} | given
 
 
-def refusal(wholes: Float[np.ndarray, "seeds pairs"]) -> str:
-    """Return why nothing can be located, given the mean D of each animal pair for each seed; empty if D is below 0 by
-    the upper bound of its interval."""
-    its = ratio_over_pairs(wholes, np.ones_like(wholes))
-    bounds = its.lacks or f"{its.low:.2g}, {its.high:.2g}"
-    known = its.conclusive and its.high < -ROUNDING
+def refusal(whole: Float[np.ndarray, " n"], first: Int[np.ndarray, " n"], pairs: Int[np.ndarray, " n"]) -> str:
+    """Return why nothing can be located, given n values of D; empty if their mean is below 0 by the upper bound of its
+    interval for new animal pairs, and for new pairs of textures or, of several seeds, new seeds (`first`). With random
+    weights D depends on the textures more than on the animals."""
+    cells, of = np.unique(np.stack([first, pairs], 1), axis=0, return_inverse=True)
+    sums, counts = (np.bincount(of.reshape(-1), its)[:, None] for its in (whole, np.ones(len(whole))))
+    low, high = statistic_interval(lambda means: means[:, 0], sums, counts, *cells.T.tolist())
+    its = Estimate(float(whole.mean()), low, high, len(whole), len({*pairs}), len({*first}), np.nan)
+    bounds = its.lacks or f"{low:.2g}, {high:.2g}"
+    known = its.conclusive and high < -ROUNDING
     return "" if known else f"the score doesn't tell a scene from its swap, mean D = {its.value:.2g} [{bounds}]"
 
 
@@ -197,16 +203,14 @@ class Patching(ProbeMeasure):
 
     @torch.no_grad()
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
-        data, _ = self.opened(scorer)
-        axes, numbers = probe_axes(data)
-        both = np.stack([numbers, numbers[:, :, axes.swaps]]).reshape(2, -1)
-        pairs = np.broadcast_to(axes.groups[:, None], numbers.shape).reshape(-1)
-        some = np.unique(np.linspace(0, numbers.size - 1, SCENES).astype(int))
+        both = self.opened(scorer)
+        axes, numbers = probe_axes(both[0])
+        some, *of = exchanged_scenes(axes, numbers)
+        every = scenes_in_order(axes, numbers, np.arange(len(numbers)))
         for side in (IMAGE, TEXT):
             try:
-                towers = (patched_tower(scorer, data, side, its) for its in in_blocks(both[:, some]))
-                yield from moved_rows(side, towers, pairs[some])
-                found = [part_means(patched_tower(scorer, data, side, its), its.shape[1]) for its in in_blocks(both)]
+                yield from moved_rows(side, (patched_tower(scorer, both, side, its) for its in in_blocks(some)), *of)
+                found = [part_means(patched_tower(scorer, both, side, its), len(its)) for its in in_blocks(every)]
             except UserError as reason:
                 yield row_of(side=side, refused=str(reason))
                 continue
@@ -227,8 +231,29 @@ def part_means(tower: PatchedTower, n: int) -> dict[tuple[str, str], Float[np.nd
     return {place: torch.cat(means, 1).float().cpu().numpy() for place, means in found.items()}
 
 
-def in_blocks(both: Int[np.ndarray, "2 n"]) -> list[Int[np.ndarray, "2 some"]]:
-    return np.array_split(both, -(-both.shape[1] // BLOCK), 1)
+def scenes_in_order(
+    axes: ProbeAxes, numbers: Int[np.ndarray, "v p q"], order: Int[np.ndarray, " v"]
+) -> Int[np.ndarray, "n 3"]:
+    """Return, for each scene, its number, that of its swap, and which object captions mention first: that on the left
+    in views of even order, else that on the right."""
+    orders = np.broadcast_to(order[:, None, None] % 2, numbers.shape)
+    return np.stack([numbers, numbers[:, :, axes.swaps], orders], -1).reshape(-1, 3)
+
+
+def exchanged_scenes(
+    axes: ProbeAxes, numbers: Int[np.ndarray, "v p q"]
+) -> tuple[Int[np.ndarray, "n 3"], Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """Return the scenes whose activations are exchanged, each in both orders of mention: in one alone a score may tell
+    swaps by which texture is left and mentioned first. And the numbers of each one's pairs of animals and textures."""
+    some = np.unique(np.linspace(0, numbers.size - 1, SCENES).astype(int))
+    both = [scenes_in_order(axes, numbers, np.full(len(numbers), order))[some] for order in (0, 1)]
+    of = axes.groups[:, None], np.minimum(axes.swaps, np.arange(len(axes.swaps)))
+    known = (np.tile(np.broadcast_to(its, numbers.shape).reshape(-1)[some], 2) for its in of)
+    return np.concatenate(both), *(np.unique(its, return_inverse=True)[1] for its in known)
+
+
+def in_blocks(scenes: Int[np.ndarray, "n 3"]) -> list[Int[np.ndarray, "some 3"]]:
+    return np.array_split(scenes, -(-len(scenes) // BLOCK))
 
 
 @one_core
@@ -236,23 +261,27 @@ def bits_present(states: Float[np.ndarray, "v p q d"], axes: ProbeAxes, by_place
     return bits((place_margins if by_place else texture_margins)(standardise(states), axes)).value
 
 
-def patched_tower(scorer: "Scorer", data: "SplitDataset", side: str, both: Int[np.ndarray, "2 n"]) -> PatchedTower:
-    """Return a tower on some scenes and their swaps, given by number. Raises `UserError` if its layers or tokens aren't
-    known."""
+def patched_tower(
+    scorer: "Scorer", both: "Sequence[SplitDataset]", side: str, some: Int[np.ndarray, "n 3"]
+) -> PatchedTower:
+    """Return a tower on some scenes and their swaps (`scenes_in_order`). Raises `UserError` if its layers or tokens
+    aren't known."""
     towers, grid, pair = towers_of(scorer), grid_of(scorer), scorer.pair_similarity
     places = towers and (image_places(towers.image) if side == IMAGE else text_places(towers.text))
     if places is None or grid is None:
         raise UserError(f"its {side} tower is no transformer whose layers are known")
-    pixels = tuple(pixels_of(scorer, data.images(its)) for its in both)
-    texts = tuple(read_apart(scorer, data.captions(its, [0] * len(its))) for its in both)
+    *scenes, orders = some.T
+    pixels = tuple(pixels_of(scorer, both[0].images(its)) for its in scenes)
+    told = ([both[order].captions([i], [0])[0] for i, order in zip(its, orders, strict=True)] for its in scenes)
+    texts = tuple(read_apart(scorer, captions) for captions in told)
     if side == IMAGE:
         true, false = map(scorer.encode_texts, texts)
         tokens = image_features(scorer, pixels[0][:1], STEM)[STEM].shape[1]
-        whose = [parts_of_patches(data.masks(both[0]), grid, tokens).to(scorer.device)]
+        whose = [parts_of_patches(both[0].masks(scenes[0]), grid, tokens).to(scorer.device)]
         encode, choose = scorer.encode_images, lambda its: pair(its, true) - pair(its, false)
         return PatchedTower(side, places, whose, pixels, encode, choose)
     scene, swap = map(scorer.encode_images, pixels)
-    objects = [obj for i in both[0] for obj in data.records.scenes[i].objects]
+    objects = [obj for i in scenes[0] for obj in both[0].records.scenes[i].objects]
     whose = parts_of_words(towers.tokenizer, objects, *(ids_read(scorer, places, its) for its in texts))
     encode, choose = scorer.encode_texts, lambda its: pair(scene, its) - pair(swap, its)
     return PatchedTower(side, places, whose, texts, encode, choose)

@@ -50,7 +50,9 @@ def used_rows(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str])
     for (*place, model, step, side), its in rows.groupby([*axes, "model", "step", "side"], sort=False):
         said = "".join(f", {value:.0%} {name.replace('_', ' ')}" for name, value in zip(axes, place, strict=True))
         moved = its[its["moves"].map(len) > 0]
-        why = refusal(stacked(moved.groupby("seed")["wholes"].first())) if len(moved) else its["refused"].iloc[0]
+        why, wholes = its["refused"].iloc[0], stacked(moved.groupby("seed")["wholes"].first())
+        if len(wholes) > 1:
+            why = refusal(wholes.reshape(-1), *np.indices(wholes.shape).reshape(2, -1))
         row = {"model": names[model] + said, "step": step, "of": side, "last": its["last"].iloc[0], "refused": why}
         if not len(moved):
             yield row | {"share": "refused"}

@@ -13,21 +13,27 @@ from torch import nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
-from menagerie.generators.splits.probe import LEFT_FIRST, ProbeRecipe
+from menagerie.generators.splits.probe import LEFT_FIRST, RIGHT_FIRST, ProbeRecipe
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Places
+from menagerie.models.towers.tokenizers import WordTokenizer
 from menagerie.studies.frame.parts import Chart, Rows, Sentence
 from menagerie.studies.measures import patching
 from menagerie.studies.measures.patching import (
     PARTS,
     PatchedTower,
+    exchanged_scenes,
+    in_blocks,
     moved_rows,
+    part_means,
+    parts_of_words,
     patched_tower,
     ratio_over_pairs,
     refusal,
 )
+from menagerie.studies.measures.probe_set import probe_axes
 from menagerie.studies.measures.used import used_parts
 
 ANIMALS, TEXTURES = 6, 4
@@ -56,7 +62,7 @@ class Add(nn.Module):
 
 def by_hand(bag=False):
     """A network that binds in the objects' patches (block 1), and brings it to the register (2) and to CLS (3), on all
-    scenes; and the number of each scene's animal pair. Captions are a scene's code, or a bag of words."""
+    scenes; and the numbers of each scene's pairs. Captions are a scene's code, or a bag of words."""
     blocks = nn.ModuleList([Bind(), Add([1, 2, 3, 4], REGISTER), Add([REGISTER], 0)])
     scenes = list(product(permutations(range(ANIMALS), 2), permutations(range(TEXTURES), 2)))
     A, B = torch.zeros(2, len(scenes), REGISTER + 1, ANIMALS + TEXTURES + BOTH)
@@ -76,8 +82,8 @@ def by_hand(bag=False):
     tower = PatchedTower(
         *("image", Places(blocks, nn.Identity()), [whose], (A, B), encode), lambda its: (its * (a - b)).sum(-1)
     )
-    pairs = [tuple(sorted(animals)) for animals, _ in scenes]
-    return tower, np.array([sorted(set(pairs)).index(pair) for pair in pairs])
+    of = ([tuple(sorted(its[k])) for its in scenes] for k in (0, 1))
+    return [tower], *(np.unique(its, axis=0, return_inverse=True)[1].reshape(-1) for its in of)
 
 
 def frame_of(rows, **labels):
@@ -85,8 +91,7 @@ def frame_of(rows, **labels):
 
 
 def test_a_network_made_by_hand_is_found_where_it_binds():
-    tower, pairs = by_hand()
-    found = frame_of(moved_rows("image", [tower], pairs))
+    found = frame_of(moved_rows("image", *by_hand()))
     assert set(found["refused"]) == {""}
     for kind in ("share", "alone"):
         its = found[found["kind"] == kind].pivot(index="layer", columns="part", values="value").loc[::-1]
@@ -104,7 +109,7 @@ def test_of_two_parts_that_act_only_together_each_has_half_the_share_and_nothing
 
 
 def test_a_bag_of_words_is_refused_in_words_and_its_page_has_no_number():
-    rows = [frame_of(moved_rows("image", *by_hand_lists(bag)), model=name, seed=0, step=None)
+    rows = [frame_of(moved_rows("image", *by_hand(bag)), model=name, seed=0, step=None)
             for name, bag in (("clip", True), ("filip", False))]  # fmt: skip
     refused = rows[0]
     assert refused[["value", "median"]].isna().to_numpy().all()
@@ -121,13 +126,8 @@ def test_a_bag_of_words_is_refused_in_words_and_its_page_has_no_number():
     assert {row[5] for row in table if row[0] == "CLIP"} == {"refused"}
 
 
-def by_hand_lists(bag):
-    tower, pairs = by_hand(bag)
-    return [tower], pairs
-
-
-def test_a_layer_that_lacks_what_decides_is_refused(monkeypatch):
-    tower, pairs = by_hand()
+def test_a_layer_that_lacks_what_decides_is_refused():
+    (tower,), *of = by_hand()
     first = tower.places.blocks[0]
 
     def encode(x):  # a score that reads the first block and the whole network
@@ -135,7 +135,7 @@ def test_a_layer_that_lacks_what_decides_is_refused(monkeypatch):
 
     early = replace(tower, encode=encode, choose=lambda its: its[:, :3].sum(-1))
     with pytest.raises(UserError):
-        list(moved_rows("image", [early], pairs))
+        list(moved_rows("image", [early], *of))
 
 
 def test_ratios_of_several_seeds_have_an_interval_over_seeds_and_pairs():
@@ -147,20 +147,24 @@ def test_ratios_of_several_seeds_have_an_interval_over_seeds_and_pairs():
     assert (its.seeds, its.clusters, its.value) == (3, 28, pytest.approx(0.3, abs=0.02))
     small = ratio_over_pairs(1e-4 * 0.3 * wholes, 1e-4 * wholes)
     assert small.value == pytest.approx(0.3), "ratios don't depend on the scale of scores"
-    assert not refusal(wholes)
-    assert all(map(refusal, (-wholes, wholes + 1, 1e-7 * wholes, wholes[:, :4])))
+
+    def refused(its):
+        return refusal(its.reshape(-1), *np.indices(its.shape).reshape(2, -1))
+
+    assert not refused(wholes)
+    assert all(map(refused, (-wholes, wholes + 1, 1e-7 * wholes, wholes[:, :4], wholes[:2])))
 
 
 class Scenes:
     """Scenes of the world pug, each object a square of the mean colours of its animal and its texture."""
 
-    def __init__(self):
+    def __init__(self, order):
         world, recipe = (
             load_world("pug"),
             ProbeRecipe(world="pug", probe_views=1, animals=load_world("pug").animals[:6]),
         )
         self.records = SimpleNamespace(scenes=recipe.plan(world)[LEFT_FIRST])
-        self.texts = [recipe.texts(LEFT_FIRST, scene)[0] for scene in self.records.scenes]
+        self.texts = [recipe.texts(order, scene)[0] for scene in self.records.scenes]
         names = (*world.animals, *world.textures)
         random = torch.Generator().manual_seed(0)
         self.colours = dict(zip(names, torch.rand(len(names), 3, 8, 8, generator=random), strict=True))
@@ -182,29 +186,25 @@ class Scenes:
 
 
 @pytest.fixture(scope="module")
-def scenes():
-    return Scenes()
+def both():
+    return Scenes(LEFT_FIRST), Scenes(RIGHT_FIRST)
 
 
 def random_scorer(name, scenes, seed=0):
     torch.manual_seed(seed)
     words = tuple(sorted({word for text in scenes.texts for word in text.text.split()}))
-    return build_scorer(name, TowerConfig("mini", resolution=32), TextSpace(words), dict(spec_of(name).smoke)).eval()
+    return build_scorer(name, TowerConfig("nano", resolution=32), TextSpace(words), dict(spec_of(name).smoke)).eval()
 
 
 @torch.no_grad()
-def moved(scorer, scenes, side, count=64):
-    axes, numbers = patching.probe_axes(scenes)
-    both = np.stack([numbers, numbers[:, :, axes.swaps]]).reshape(2, -1)[:, ::5]
-    pairs = np.broadcast_to(axes.groups[:, None], numbers.shape).reshape(-1)[::5]
-    towers = (patched_tower(scorer, scenes, side, its) for its in patching.in_blocks(both))
-    return frame_of(moved_rows(side, towers, pairs))
-
-
 @pytest.mark.parametrize("name", ["clip", "filip", "oc-clip", "sparo"])
-def test_random_weights_are_refused_and_nothing_moves_0_and_everything_1(name, scenes):
+def test_random_weights_are_refused_and_nothing_moves_0_and_everything_1(name, both, monkeypatch):
+    monkeypatch.setattr(patching, "SCENES", 30)
+    scorer = random_scorer(name, both[0])
+    some, *of = exchanged_scenes(*probe_axes(both[0]))
     for side in ("image", "text"):
-        found = moved(random_scorer(name, scenes), scenes, side)
+        towers = (patched_tower(scorer, both, side, its) for its in in_blocks(some))
+        found = frame_of(moved_rows(side, towers, *of))
         assert found["refused"].str.contains("doesn't tell a scene from its swap").all()
         assert found["value"].isna().all()
         shares = found[(found["kind"] == "share") & found["part"].isin(PARTS[side])]
@@ -212,3 +212,30 @@ def test_random_weights_are_refused_and_nothing_moves_0_and_everything_1(name, s
             assert np.stack(its["moves"]).sum(0) == pytest.approx(its["wholes"].iloc[0], abs=1e-5)
         assert {"stem", "block 1"} <= set(found["layer"])
         assert "head 1" in set(found["part"])
+        means = part_means(patched_tower(scorer, both, side, some[:5]), 5)
+        assert {len(its) for its in means.values()} == {5}
+
+
+def test_parts_of_words_are_known_and_other_differences_refused(both):
+    objects = both[0].records.scenes[0].objects
+    words = ("a", "an", "and", "the", *(obj.animal for obj in objects), *(obj.texture for obj in objects))
+    tokenizer, (one, two) = WordTokenizer(words), objects
+    true, false = (
+        tokenizer([f"a {first.texture} {one.animal} and a {second.texture} {two.animal}"], 10)
+        for first, second in ((one, two), (two, one))
+    )
+    (whose,) = parts_of_words(tokenizer, objects, [true], [false])
+    names = [PARTS["text"][p] if p >= 0 else "padding" for p in whose[0]]
+    of_object = ["articles", "textures", "nouns"]
+    assert names == [*of_object, "others", *of_object, "end", "padding", "padding"]
+    with pytest.raises(UserError):
+        parts_of_words(tokenizer, objects, [true], [true.roll(1, 1)])
+    with pytest.raises(UserError):
+        parts_of_words(None, objects, [true], [false])
+
+
+def test_a_scorer_without_towers_is_refused(both):
+    scorer = random_scorer("clip", both[0])
+    scorer.towers = None
+    with pytest.raises(UserError):
+        patched_tower(scorer, both, "image", np.zeros((1, 3), int))
