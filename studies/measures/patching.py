@@ -152,7 +152,7 @@ def moved_rows(
     wholes, found = zip(*map(moves_in, towers), strict=True)
     whole, number = torch.cat(wholes).double().cpu().numpy(), np.bincount(pairs)
     of_pairs, kept = np.bincount(pairs, whole) / number, np.abs(whole) > SMALL * np.median(np.abs(whole))
-    refused = refusal(whole, textures, pairs)
+    refused = unbound_reason(whole, textures, pairs)
     for layer, part, kind in found[0]:
         move = torch.cat([its[layer, part, kind] for its in found]).double().cpu().numpy()
         moves = np.bincount(pairs, move) / number
@@ -167,7 +167,7 @@ def row_of(**given: Any) -> Row:
     return empty | {"moves": [], "wholes": []} | given
 
 
-def refusal(whole: Float[np.ndarray, " n"], first: Int[np.ndarray, " n"], pairs: Int[np.ndarray, " n"]) -> str:
+def unbound_reason(whole: Float[np.ndarray, " n"], first: Int[np.ndarray, " n"], pairs: Int[np.ndarray, " n"]) -> str:
     """Return why nothing can be located, given n values of D; empty if their mean is below 0 by the upper bound of its
     interval for new animal pairs, and for new pairs of textures or, of several seeds, new seeds (`first`). With random
     weights D depends on the textures more than on the animals."""

@@ -12,7 +12,16 @@ from menagerie.studies.analysis.intervals import NOTHING, Estimate, mean_over_se
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.charts import COLOURS, GREY
 from menagerie.studies.frame.parts import Chart, Heading, Part, Rows, Sentence
-from menagerie.studies.measures.patching import ALONE, HEAD, OBJECTS, PARTS, PRESENT, SHARE, ratio_over_pairs, refusal
+from menagerie.studies.measures.patching import (
+    ALONE,
+    HEAD,
+    OBJECTS,
+    PARTS,
+    PRESENT,
+    SHARE,
+    ratio_over_pairs,
+    unbound_reason,
+)
 from menagerie.studies.measures.probe_set import TEXT
 
 SAYS = """Bars: the share of the choice between a scene's two captions that turns when a part's activations become those
@@ -52,7 +61,7 @@ def used_rows(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str])
         moved = its[its["moves"].map(len) > 0]
         why, wholes = its["refused"].iloc[0], stacked(moved.groupby("seed")["wholes"].first())
         if len(wholes) > 1:
-            why = refusal(wholes.reshape(-1), *np.indices(wholes.shape).reshape(2, -1))
+            why = unbound_reason(wholes.reshape(-1), *np.indices(wholes.shape).reshape(2, -1))
         row = {"model": names[model] + said, "step": step, "of": side, "last": its["last"].iloc[0], "refused": why}
         if not len(moved):
             yield row | {"share": "refused"}
@@ -75,7 +84,8 @@ def chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a part in the figure."""
     both = (row.get(name) for name in ("share", "bits present"))
     share, present = (its if isinstance(its, Estimate) else NOTHING for its in both)
-    at = {"panel": f"{row['model']}, {row['of']}s", "place": f"{row['layer']}: {row['part']}"}
+    panel = f"{row['model']}, {row['of']}s" + ", refused" * bool(row["refused"])
+    at = {"panel": panel, "place": f"{row['layer']}: {row['part']}"}
     at |= {"layer": row["layer"], "part": row["part"]}
     numbers = {"share": share.value, "low": share.low, "high": share.high, "median": row["median"]}
     return at | numbers | {"present": present.value, "refused": row["refused"]}

@@ -31,7 +31,7 @@ from menagerie.studies.measures.patching import (
     parts_of_words,
     patched_tower,
     ratio_over_pairs,
-    refusal,
+    unbound_reason,
 )
 from menagerie.studies.measures.probe_set import probe_axes
 from menagerie.studies.measures.used import used_parts
@@ -149,7 +149,7 @@ def test_ratios_of_several_seeds_have_an_interval_over_seeds_and_pairs():
     assert small.value == pytest.approx(0.3), "ratios don't depend on the scale of scores"
 
     def refused(its):
-        return refusal(its.reshape(-1), *np.indices(its.shape).reshape(2, -1))
+        return unbound_reason(its.reshape(-1), *np.indices(its.shape).reshape(2, -1))
 
     assert not refused(wholes)
     assert all(map(refused, (-wholes, wholes + 1, 1e-7 * wholes, wholes[:, :4], wholes[:2])))
