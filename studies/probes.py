@@ -1,13 +1,15 @@
 """Inside the embeddings: how much binding does each layer hold?
 
 Models are trained as in a binding grid. Then each of their layers is probed, in views that aren't in training: how much
-information does the layer have on exactly one bit, which animal has which texture?
+information does the layer have on exactly one bit, which animal has which texture? And what of it is used: activations
+of a scene and of its swap are exchanged, part by part, to see which of them turn the choice between their captions.
 
     python studies/probes.py --preset smoke            # tiny, under 90 seconds on 2 cores
     python studies/probes.py                           # laptop: 8 animals, 32 px, three seeds
     python studies/probes.py --preset pug              # 12 animals, 64 px, five seeds
     python studies/probes.py --keep-states 0 200 1000  # and over training
     python studies/probes.py runs/mine ViT-B-32/openai # given models, without training
+    python studies/probes.py --preset pug --models clip filip oc-clip sparo --seeds 3   # used where? 64 px
 
 Models that are named first are probed without training: runs (all their cells), cells, checkpoints, open_clip models
 (without weights: random), folders of Hugging Face's CLIP or SigLIP (or hf:NAME), classes of your own. Their options:
@@ -49,6 +51,7 @@ from menagerie.studies.scoring.study import ScoringStudy, left_out_pieces
 
 if TYPE_CHECKING:
     from menagerie.studies.measures.bits import Bits, ProbePiece
+    from menagerie.studies.measures.patching import Patching
     from menagerie.studies.measures.probe_set import ProbeMeasure
     from menagerie.studies.scoring.models import Model
     from menagerie.studies.scoring.page import ScoredTest
@@ -105,31 +108,40 @@ class Probes(ProbeStudy):
         return Bits(self.probe_set, self.store, self.resolution)
 
     @property
-    def probe_measures(self) -> "Sequence[Bits]":
-        return [self.bits]
+    def patching(self) -> "Patching":
+        from menagerie.studies.measures.patching import Patching
+
+        return Patching(self.probe_set, self.store, self.resolution)
+
+    @property
+    def probe_measures(self) -> "Sequence[Bits | Patching]":
+        return [self.bits, self.patching]
 
     def plan(self, known: KnownResults) -> Iterable[Arm]:
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 
     def page(self, records: Records) -> "Iterator[Part]":
         from menagerie.studies.measures.bits import bit_parts, rows_at_steps
+        from menagerie.studies.measures.used import used_parts
 
         axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
         names = {arm.cell.model: title_of(arm.cell.model) for arm in records.arms}
         lengths = {arm.cell.model: arm.cell.recipe.steps for arm in records.arms}
-        return bit_parts(rows_at_steps(records, self.bits, self.keep_states), names, axes, lengths)
+        yield from bit_parts(rows_at_steps(records, self.bits, self.keep_states), names, axes, lengths)
+        yield from used_parts(rows_at_steps(records, self.patching, self.keep_states), names, axes, lengths)
 
     def export(self, records: Records) -> None:
-        export_bits(records, self.bits, self.keep_states)
+        export_rows(records, "bits.csv", self.bits, self.keep_states)
+        export_rows(records, "patching.csv", self.patching, self.keep_states)
 
 
-def export_bits(records: Records, bits: "Bits", states: Sequence[int] = ()) -> None:
-    """Write all rows of the measure into `bits.csv`."""
+def export_rows(records: Records, file: str, measure: "Bits | Patching", states: Sequence[int] = ()) -> None:
+    """Write all rows of a measure, but for the numbers of single animal pairs."""
     from menagerie.studies.analysis.tables import to_csv
     from menagerie.studies.measures.bits import rows_at_steps
 
-    if len(rows := rows_at_steps(records, bits, states)):
-        to_csv(records.out / "bits.csv", rows)
+    if len(rows := rows_at_steps(records, measure, states)):
+        to_csv(records.out / file, rows.drop(columns=["moves", "wholes"], errors="ignore"))
 
 
 WORLD, RESOLUTION = "pug", 64  # for models that no study here trained
@@ -209,7 +221,7 @@ class ProbeModels(ScoringStudy):
         write_cells(records)
 
     def export(self, records: Records) -> None:
-        export_bits(records, self.bits)
+        export_rows(records, "bits.csv", self.bits)
 
     def page(self, records: Records) -> "Iterator[Part]":
         from menagerie.studies.measures.bits import bit_parts, rows_at_steps

@@ -28,7 +28,7 @@ from menagerie.models.library.sources import Checkpoint
 from menagerie.models.towers.features import TOKENS
 from menagerie.studies.analysis.intervals import NOTHING, Estimate
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.frame.measure import Row, write_measured
+from menagerie.studies.frame.measure import Measure, Row, write_measured
 from menagerie.studies.frame.parts import Chart, Heading, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures import probe_set as probed
@@ -145,9 +145,9 @@ def margins_of(scorer: "Scorer", both: "Sequence[SplitDataset]") -> Float[np.nda
     return torch.cat(found).numpy()
 
 
-def rows_at_steps(records: Records, bits: Bits, states: Sequence[int] = ()) -> pd.DataFrame:
-    """Return all rows of the measure, after the last step ("step" is None) and at the steps of kept states."""
-    rows = records.rows_of(bits, (None, *states))
+def rows_at_steps(records: Records, measure: Measure, states: Sequence[int] = ()) -> pd.DataFrame:
+    """Return all rows of a measure, after the last step ("step" is None) and at the steps of kept states."""
+    rows = records.rows_of(measure, (None, *states))
     return rows if "step" in rows else rows.assign(step=None)
 
 

@@ -55,10 +55,7 @@ def probe_binding(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bi
     Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976."""
     axes.check(embeddings)
     x = standardise(embeddings)
-    animal, texture = left_margins(x, axes)
-    # The log-odds that two binary variables are equal, 2 atanh(tanh(a / 2) tanh(t / 2)) of their own log-odds.
-    both = np.logaddexp(0, animal + texture) - np.logaddexp(animal, texture)
-    return BindingProbes(bits(texture_margins(x, axes)), bits(both))
+    return BindingProbes(bits(texture_margins(x, axes)), bits(place_margins(x, axes)))
 
 
 def texture_margins(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
@@ -80,6 +77,13 @@ def probe_left(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float
     """Return the margins by which probes, one for each animal, say that the left animal of a scene is left."""
     axes.check(embeddings)
     return left_margins(standardise(embeddings), axes)[0]
+
+
+def place_margins(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
+    """Return the log-odds that the left texture of a scene is that of its left animal: that two binary variables are
+    equal, 2 atanh(tanh(a / 2) tanh(t / 2)) of their own log-odds."""
+    animal, texture = left_margins(x, axes)
+    return np.logaddexp(0, animal + texture) - np.logaddexp(animal, texture)
 
 
 def left_margins(

@@ -46,7 +46,7 @@ def test_each_layer_is_read_at_each_kept_state_once(folder):
     held = words[words["measure"] == "bits"]["value"].astype(float)
     assert np.allclose(held, 0, atol=0.02), "the mean of the words is a bag of them"
     before = {path: path.stat().st_mtime_ns for path in (folder / "a" / "cells").glob("*/measures/*.jsonl")}
-    assert len(before) == 2 * 2
+    assert len(before) == 2 * 2 * 2
     succeed(STUDY, folder, figures=False)
     assert before == {path: path.stat().st_mtime_ns for path in before}, "what is measured isn't measured again"
 
@@ -63,7 +63,7 @@ def test_a_finished_cell_has_the_probes_that_its_study_took_and_others_have_thei
     for piece in study.pieces():
         piece.job(tmp_path).run(lambda *given: None, lambda: None)
         assert not piece.job(tmp_path).problem
-    (taken,) = (path for path in folder.glob("clip/cells/*/measures/*.jsonl") if "step" not in path.name)
+    (taken,) = (path for path in folder.glob("clip/cells/*/measures/bits-*.jsonl") if "step" not in path.name)
     files = {file.parent.parent.name: read_records(file) for file in tmp_path.glob("cells/*/measures/*.jsonl")}
     ours, small = (files[piece.id] for piece in study.pieces())
     assert ours[1:] == read_records(taken)[1:]
