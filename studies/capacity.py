@@ -101,9 +101,9 @@ class Capacity(SplitStudy):
             rising = [(n, found[key]) for n in sorted(self.test_objects) if (key := (model, f"seen_{n}")) in found]
             bound = len([*takewhile(lambda its: its[1].value >= self.enough, rising)])
             says = f"binds up to {rising[bound - 1][0]} objects" if bound else "doesn't bind even two objects"
-            numbers = "; ".join(f"{n} objects: {estimate}" for n, estimate in rising)
+            numbers = "; ".join(f"{estimate} with {n} objects" for n, estimate in rising)
             trained = f"Trained on up to {max(self.most)} objects, {model_title(model)} {says}"
-            yield Sentence(f"{trained} (from {self.enough:.0%} of swaps right on). It has {numbers}.")
+            yield Sentence(f"{trained}. Binding means {self.enough:.0%} of swaps right; it has {numbers}.")
 
 
 def model_title(model: str) -> str:

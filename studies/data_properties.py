@@ -206,10 +206,10 @@ class DataProperties(SplitStudy):
         """
         tasks = {task: its for (task,), its in runs.estimates(("task",)).items()} if runs.arms else {}
         above = points_above(tasks["swap"], self.enough) if "swap" in tasks else None
-        found = make_verdict(claim, f"{row}, above {self.enough:.0%}", f"{TEST}: swap", above, sign)
+        found = make_verdict(claim, f"{row}, against {self.enough:.0%}", f"{TEST}: swap", above, sign)
         known = min((tasks[task].value for task in RECOGNITION if task in tasks), default=1.0)
         if above and known < self.enough and above.value < 0:
-            said = f"{found.difference}; recognition {100 * known:.1f} % only"
+            said = f"{found.difference}, undecided because recognition is {100 * known:.1f} % only"
             return found._replace(outcome="undecided", difference=said)
         return found
 

@@ -233,7 +233,10 @@ class Config(AmountSearch):
         points = self.points(records)
         ratios = list(self.ratios(records, points))
         yield from (Sentence(f"{words}, {compared}.") for _, _, words, compared, _ in ratios)
-        yield Sentence(f"The target is {self.target:.0%} of swaps right on validation.")
+        best = {model: self.to_target(points, model)[1] for model in self.models}
+        tested = [f"{m} {100 * self.on_test(records, its):.1f} %" for m, its in best.items() if its]
+        reached = f" On the test the settings that reached it have {', '.join(tested)}." if tested else ""
+        yield Sentence(f"The target is {self.target:.0%} of swaps right on validation.{reached}")
         chosen = {arm.id for point in points if point.here for arm in point.runs.chosen}
         front = records.where(lambda arm: arm.id in chosen and arm.labels["question"] == "front", task="swap")
         tests = front.where(subset=self.recipe_of(self.everything, 0).judged)

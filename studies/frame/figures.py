@@ -178,7 +178,7 @@ def draw_front(part: Front) -> DrawnFigure:
         on_front.mark_line(interpolate="step-after", size=1.2).encode(**look, y=y),
         filled.encode(**look, **dots, y=alt.Y("judged:Q", title=ACCURACY)),
     ]
-    note = "Rings: settings; steps: the best at their cost" + ("; points: these on the test." if judged else ".")
+    note = "Hollow: settings; stairs: the best at their cost" + ("; filled: these on the test." if judged else ".")
     return DrawnFigure(panels(layers, frame.drop(columns="key"), every, HEIGHT + 40, WIDTH + 60), numbers, note)
 
 
