@@ -37,7 +37,8 @@ class Published(NamedTuple):
 
 
 def read_published(name: str, place: Place) -> Made:
-    """Read all false captions of `PUBLISHED[name]`. Texts that say what their captions say are counted as refused.
+    """Read all false captions of `PUBLISHED[name]`. Texts that say what their captions say, and entries without a
+    caption or a false one, are counted as refused.
     Raises `UserError` if there is no file, or one can't be read."""
     files = published_files(name, place)
     if not files:
@@ -45,8 +46,11 @@ def read_published(name: str, place: Place) -> Made:
         raise UserError(f"there is no file {where} with the false captions of {name}; get: {PUBLISHED[name].get}")
     found, refused, captions = dict[FalseCaption, None](), Counter[tuple[str, str]](), set[tuple[str, str]]()
     for one in (one for file in files for one in PUBLISHED[name].read(file)):
-        captions.add((one.image, one.caption))
         said = plain_words(one.text)
+        if not (said and one.caption):
+            refused[one.how, "no caption, or no false one"] += 1
+            continue
+        captions.add((one.image, one.caption))
         if said == plain_words(one.caption):
             refused[one.how, "the same words as the caption"] += 1
         elif not {*said.split()} & {*plain_words(one.caption).split()} and not one.how.startswith(PART):
@@ -113,11 +117,10 @@ def relation_text(row: FileRow) -> str:
 
 
 def negatives_in(content: Any) -> Iterator[str]:
-    """Yield the texts of a list of texts, or of objects with a "negative"; other entries are nobody's."""
+    """Yield the texts of a list of texts, or of objects with a "negative"; "" for other entries."""
     for entry in content if isinstance(content, list) else ():
         text = entry.get("negative") if isinstance(entry, dict) else entry
-        if isinstance(text, str) and text.strip():
-            yield " ".join(text.split())
+        yield " ".join(text.split()) if isinstance(text, str) else ""
 
 
 def read_triplet_clip(path: Path) -> Iterator[FalseCaption]:
@@ -125,11 +128,9 @@ def read_triplet_clip(path: Path) -> Iterator[FalseCaption]:
     refused = Counter[str]()
     with open_file(path) as file:
         for key, files in group_by_sample(list_members(path, refused), refused).items():
-            if {"caption", "neg_caption"} <= files.keys():
-                texts = (" ".join(read_member_text(file, files[name]).split()) for name in ("caption", "neg_caption"))
-                caption, text = texts
-                if caption and text:
-                    yield FalseCaption(f"{path.name}/{key}", caption, "replace", "triplet-clip", text)
+            its = (read_member_text(file, files[n]) if n in files else "" for n in ("caption", "neg_caption"))
+            caption, text = (" ".join(one.split()) for one in its)
+            yield FalseCaption(f"{path.name}/{key}", caption, "replace", "triplet-clip", text)
 
 
 PUBLISHED: Mapping[str, Published] = {

@@ -1,5 +1,6 @@
 """False captions of photographs from files in their authors' forms, and how photographs draw them."""
 
+import json
 import os
 import re
 from collections import Counter
@@ -80,6 +81,15 @@ def test_cs_clips_older_keys_give_the_same(place, tmp_path):
     assert read_published("cs-clip", place) == new
     parts = {(one.caption, one.text) for one in new.captions if one.how.startswith(PART)}
     assert parts == {("cat", "dog"), ("cat in room", "cat out of room")}
+
+
+def test_entries_without_a_false_caption_are_counted(tmp_path):
+    rows = [{"image_path": "1.jpg", "original_caption": "a red cat", "swap_negatives": ["a cat red", 3, {}, " "]}]
+    (tmp_path / "cs-clip").mkdir()
+    (tmp_path / "cs-clip/units.json").write_text(json.dumps(rows))
+    made = read_published("cs-clip", Place(tmp_path, resolution=16))
+    assert [one.text for one in made.captions] == ["a cat red"]
+    assert made.refused == {("cs-clip", "no caption, or no false one"): 3}
 
 
 def test_triplet_clips_shards_have_captions_and_their_negatives(tmp_path):
