@@ -4,7 +4,7 @@ Models train on scenes of at most one, two or three different animals, each in a
 two to six. The false caption has the same words, with the textures of two animals exchanged.
 
     python studies/capacity.py --preset smoke      # tiny, a minute on 2 cores
-    python studies/capacity.py                     # laptop: 8 animals, 8 textures, 32 px, three seeds
+    python studies/capacity.py                     # laptop: 8 animals, 8 textures, 32 px, three seeds, two layers
     python studies/capacity.py --layout overlap --most 3  # animals hide one another
 """
 
@@ -22,7 +22,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults, as_column
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import EIGHT, SMOKE
+from menagerie.studies.frame.grids import LEARNS, SHALLOW, SMOKE
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Heading, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -127,11 +127,9 @@ PRESETS = {
         **SMOKE | {"world": "eight-textures", "test_scenes": 24},
         **{"most": (2,), "test_objects": (2, 3), "triplets": (1,), "train_scenes": 240, "views": 4},
     ),
-    "laptop": Capacity(
-        **EIGHT | {"world": "eight-textures", "recipe": Recipe(steps=3000, single_object_phase=0.25)},
-        seeds=3,
-        models=FIVE,
-        improved=True,
+    "laptop": Capacity(**LEARNS, models=FIVE, improved=True),
+    "shallow": Capacity(
+        **SHALLOW | {"recipe": Recipe(steps=3000, single_object_phase=0.25)}, models=FIVE, improved=True
     ),
 }
 

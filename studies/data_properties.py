@@ -7,13 +7,13 @@ design), so that every run counts for every factor and each pair of factors. The
 same, and so is that of steps (or, with `--held images`, that of images seen).
 
     python studies/data_properties.py --preset smoke                       # tiny, a minute on 2 cores
-    python studies/data_properties.py                                      # laptop: 8 animals, 32 runs a seed
+    python studies/data_properties.py                                      # laptop: 8 animals, 16 runs a seed
     python studies/data_properties.py --factors attributes mentioned       # 4 runs a seed
-    python studies/data_properties.py --models clip oc-clip --held images  # a bigger batch takes fewer steps
+    python studies/data_properties.py --models clip oc-clip --held steps   # a bigger batch sees more images
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -24,6 +24,7 @@ from menagerie.envs.layouts import MOST
 from menagerie.generators.captions.spec import expected_binding_share
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import (
@@ -35,11 +36,12 @@ from menagerie.studies.frame.claims import (
     contrasts,
     design,
     effect_parts,
+    if_learnt,
     make_verdict,
     points_above,
 )
 from menagerie.studies.frame.command import flag_of, main
-from menagerie.studies.frame.grids import EIGHT, SMOKE
+from menagerie.studies.frame.grids import LEARNS, SHALLOW, SMOKE
 from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
@@ -70,6 +72,7 @@ FACTORS = {
     "batch": Factor("batches", "batch size", "{}", "a big batch alone gives no reliable binding"),
     "hard_negatives": Factor("hard_negatives", "hard negatives", claim="hard negatives alone give no reliable binding"),
 }
+PERFECT = "with the right data binding is nearly perfect"
 OPTIONS = {name: factor.option for name, factor in FACTORS.items()}
 COMPLETE = {name: factor.complete for name, factor in FACTORS.items() if factor.complete is not None}
 
@@ -168,7 +171,12 @@ class DataProperties(SplitStudy):
         for model in records.labels("model"):
             its = found.get((model, "swap"), {})
             yield Sentence(f"{title_of(model)}, swaps: {clear_effects(its, self.effect_in_words)}.")
-            verdicts += self.verdicts(seen.where(model=model), its, title_of(model))
+            cells = seen.where(model=model, task="swap").estimates(tuple(self.factors)).values()
+            best = max((cell.value for cell in cells), default=0.0)
+            verdicts += [
+                each if each.claim == PERFECT else if_learnt(each, best)
+                for each in self.verdicts(seen.where(model=model), its, title_of(model))
+            ]
         yield from claim_parts(verdicts, CLAIMS.format(f"{self.enough:.0%}"))
         yield from effect_parts("effects", found, ("model", "task"), self.effect_in_words, SAYS)
         yield Heading("All runs", RUNS)
@@ -196,8 +204,7 @@ class DataProperties(SplitStudy):
                 most = {name: self.levels[name][1] if name in self.factors else ()}
                 others = seen.where(lambda arm: arm.id not in ids, **most)
                 yield self.level_verdict(factor.claim, f"{model}, captions not complete", others, -1)
-        claim = "with the right data binding is nearly perfect"
-        yield self.level_verdict(claim, f"{model}, complete captions", complete, 1)
+        yield self.level_verdict(PERFECT, f"{model}, complete captions", complete, 1)
 
     def level_verdict(self, claim: str, row: str, runs: Records, sign: int) -> Verdict:
         """Return the verdict on the claim that the accuracy of runs is above `enough` (`sign` 1) or below it (-1).
@@ -231,7 +238,8 @@ SAYS = """Effect of each factor on accuracy in percentage points: its second lev
 levels of all other factors; of two factors (×) their interaction, half of the change of one's effect with the other.
 Coloured: the interval excludes 0."""
 CLAIMS = """Claims of Gurung, Hoffmann and Brox (GCPR 2025) on CLIP. Binding is reliable where {0} of swaps are
-right; such a claim is undecided if its runs are below {0} and don't recognise animals and textures either."""
+right; such a claim is undecided if its runs are below {0} and don't recognise animals and textures either. What hurts
+is testable if the model has learnt somewhere in this design."""
 RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two objects or more, the expected share
 of captions that mention two objects with their textures. Only these say which texture belongs to which object."""
 
@@ -240,10 +248,15 @@ PRESETS = {
         **SMOKE | {"world": "eight-textures", "test_scenes": 24},
         **{"factors": ("attributes", "batch"), "batches": (16, 32), "train_scenes": 240, "views": 4},
     ),
-    # Half of each batch is single-object scenes, whatever the number of objects in the others.
+    # The levels are mild, and the images equal: where CLIP learns nothing, nothing can hurt it.
     "laptop": DataProperties(
-        **EIGHT | {"world": "eight-textures", "recipe": replace(EIGHT["recipe"], steps=1200, singles_share=0.5)},
-        **{"seeds": 3, "train_scenes": 4000},
+        **LEARNS,
+        **{"factors": ("attributes", "mentioned", "salient", "batch", "hard_negatives")},
+        **{"salient": (0.0, 0.2), "held": "images"},
+    ),
+    # Half of each batch is single-object scenes, whatever the number of objects in the others.
+    "shallow": DataProperties(
+        **SHALLOW | {"recipe": Recipe(steps=1200, singles_share=0.5, single_object_phase=0.25)}, train_scenes=4000
     ),
 }
 

@@ -23,8 +23,10 @@ HEADER = (
     "decides from",
 )
 OUTCOMES = """Confirmed or contradicted: the interval excludes 0. Undecided: it contains 0, or there is none, or two
-measures differ in sign. Not tested: a run that the claim needs isn't finished, or this study leaves it out. Decides
-from: the difference that 80 of 100 studies with the spread of these runs would decide."""
+measures differ in sign. Not testable: the model hasn't learnt its training data, which is 90 % of swaps right in new
+views of scenes as training shows them. Not tested: a run that the claim needs isn't finished, or this study leaves it
+out. Decides from: the difference that 80 of 100 studies with the spread of these runs would decide."""
+LEARNT = 0.9  # accuracy on swaps of scenes as training shows them, in new views
 ALL = 4  # factors of which all combinations are run
 Signs = tuple[int, ...]
 """The level of each factor: -1 for the first, 1 for the second."""
@@ -43,7 +45,7 @@ class Verdict(NamedTuple):
     row: str
     tests: str
     outcome: str
-    """One of "confirmed", "contradicted", "undecided", "not tested"."""
+    """One of "confirmed", "contradicted", "undecided", "not testable", "not tested"."""
     difference: str
     decides: str = NOTHING
 
@@ -52,6 +54,14 @@ def make_verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign:
     """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0."""
     texts = (NOTHING, NOTHING) if delta is None else (str(delta), delta.decides_from)
     return Verdict(claim, row, tests, judge_difference(delta, sign), *texts)
+
+
+def if_learnt(verdict: Verdict, accuracy: float) -> Verdict:
+    """Return the verdict, as "not testable" if the model's `accuracy` says that it hasn't learnt its training data."""
+    if accuracy >= LEARNT or verdict.outcome == "not tested":
+        return verdict
+    said = f"{verdict.difference}; only {100 * accuracy:.1f} % of swaps of scenes as in training are right"
+    return verdict._replace(outcome="not testable", difference=said)
 
 
 def judge_difference(delta: Estimate | None, sign: int) -> str:

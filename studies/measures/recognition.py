@@ -38,8 +38,8 @@ class Recognition(Measure):
     `ANIMAL`, of all animals, and with `textures` also `COMPOSITION`, of all animals in all textures, and `NAME`."""
 
     textures: bool = True
-    """Whether captions of training name textures. If so, no caption named an animal alone, and an animal's score is the
-    mean over all textures; the task `NAME` tests the animal's name alone."""
+    """Whether captions of training name textures. If so, no caption named an animal alone, and the captions of all
+    animals name the object's own texture; the task `NAME` tests the animal's name alone."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[Row]:
         words, spec = material.words, CaptionSpec(material.train.split.recipe)
@@ -57,17 +57,22 @@ class Recognition(Measure):
         from menagerie.generators.splits.multi_object import MultiObjectRecipe
 
         alone, composed = scores[: len(names)], scores[len(names) :]
-        answers = {ANIMAL: (names, alone)}
-        if self.textures:
-            means = composed.reshape(len(names), -1).mean(1)
-            answers = {ANIMAL: (names, means), NAME: (names, alone), COMPOSITION: (compositions, composed)}
         about = {"scene": scene.key, "animals": MultiObjectRecipe.cluster(scene)}
-        for task, (classes, values) in answers.items():
-            named = [(obj.animal, obj.texture if task == COMPOSITION else "") for obj in scene.objects]
-            shown = np.array([its in named for its in classes], bool)
-            for obj, own in zip(scene.objects, named, strict=True):
-                value = recognition_value(float(values[classes.index(own)]), values, shown)
-                yield {"task": task, "caption": f"{obj.texture} {obj.animal}", "value": value} | about
+        shown = np.array([name in {obj.animal for obj in scene.objects} for name, _ in names], bool)
+        named = {(obj.animal, obj.texture) for obj in scene.objects}
+        for obj in scene.objects:
+            own, row = [name for name, _ in names].index(obj.animal), {"caption": f"{obj.texture} {obj.animal}"} | about
+            found = {ANIMAL: recognition_value(float(alone[own]), alone, shown)}
+            if self.textures:
+                its = compositions.index((obj.animal, obj.texture))
+                in_texture = composed.reshape(len(names), -1)[:, its % (len(composed) // len(names))]
+                both = np.array([pair in named for pair in compositions], bool)
+                found = {
+                    ANIMAL: recognition_value(float(in_texture[own]), in_texture, shown),
+                    NAME: found[ANIMAL],
+                    COMPOSITION: recognition_value(float(composed[its]), composed, both),
+                }
+            yield from ({"task": task, "value": value} | row for task, value in found.items())
 
 
 def recognition_value(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -45,11 +45,21 @@ def parse_study(
     if chosen.recipe:
         from menagerie.generators.splits.recipe_file import read_recipe
 
-        preset = preset.with_recipe(read_recipe(chosen.recipe))
+        before, preset = preset, preset.with_recipe(read_recipe(chosen.recipe))
+        print_changes(chosen.recipe, before, preset)
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     shown = (*[starts] * (len(presets) > 1), *more, *[RECIPE] * takes_recipes)
     return chosen.preset, read_options(type(preset), rest, running_command(), description, preset, shown)
+
+
+def print_changes(recipe: str, before: Any, after: Any) -> None:
+    """Print which options of a preset a recipe changes, also by fields that its file leaves at their defaults."""
+    names = [item.name for item in fields(after) if item.name != "base"]
+    changed = [name for name in names if getattr(before, name) != getattr(after, name)]
+    if changed:
+        said = "; ".join(f"{name} {getattr(after, name)}, preset {getattr(before, name)}" for name in changed)
+        print(f"--recipe {recipe} changes {said}", flush=True)
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.spec import CaptionSpec, expected_binding_share
+from menagerie.models.recipe import Recipe
 from menagerie.studies.data_properties import OPTIONS, PRESETS
 from menagerie.studies.frame.claims import contrasts, design, effects
 from menagerie.studies.frame.records import Records
 from tests.command import ROOT
 from tests.studies.stored import stored_run
 
-STUDY = PRESETS["laptop"]
+STUDY = replace(PRESETS["laptop"], factors=tuple(OPTIONS), salient=(0.0, 0.5), held="steps", recipe=Recipe(steps=1200))
 NONE = Records((), ROOT)
 
 
