@@ -29,10 +29,15 @@ EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the
 def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
     """Parse a caption of our worlds. The nodes of its graph are its objects in order of mention, then the background.
 
-    `world` is a name, a TOML file or a vocabulary; without it, `all_names` are known. Capitals and punctuation don't
-    matter, and the background may be missing. Raises `UserError` for a caption that doesn't follow the grammar
-    (`menagerie.generators.parsers.world_grammar`), and for a word that no caption of the world has; the message
-    suggests the nearest word.
+    Capitals and punctuation don't matter, and the background may be missing.
+
+    Args:
+        caption: The caption.
+        world: A name, a TOML file or a vocabulary; without it, `all_names` are known.
+
+    Raises:
+        UserError: For a caption that doesn't follow the grammar (`menagerie.generators.parsers.world_grammar`), and for
+            a word that no caption of the world has; the message suggests the nearest word.
     """
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:

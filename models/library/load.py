@@ -36,7 +36,9 @@ def load_scorer(
     step: int | None = None,
     **place: Any,
 ) -> LoadedScorer:
-    """Load the scorer that `name` stands for:
+    """Load a scorer by its name.
+
+    The name stands for one of these:
 
     - a run's folder; `place` chooses one of several cells: `load_scorer("runs/mine", model="clip", pairs=0.2, seed=0)`,
       or, if cells of one place differ in a setting, `**{"options.dim": 16}`;
@@ -46,11 +48,19 @@ def load_scorer(
     - CLIP or SigLIP of Hugging Face's transformers: a folder, or "hf:NAME" on the hub;
     - a class of your own, "file.py:Class", on `towers` and without a checkpoint.
 
-    `code` names your classes whose checkpoints may be loaded: their files are run. `world` gives the names for parsing
-    captions, for scorers that read scene graphs; by default all built-in animals and backgrounds, and the textures of
-    pug. `step` takes a cell's weights after that step of its training (0: before the first), if its study was run with
-    `--keep-states`. Raises `UserError` if nothing matches, and if several cells match, with the names on which they
-    differ.
+    Args:
+        name: What to load, as above.
+        code: Your classes whose checkpoints may be loaded: their files are run.
+        device: cpu or cuda.
+        world: The world whose names captions have, for scorers that read scene graphs; by default all built-in animals
+            and backgrounds, and the textures of pug.
+        towers: The towers of a class of your own.
+        step: Take a cell's weights after that step of its training (0: before the first), if its study was run with
+            `--keep-states`.
+        place: What tells a cell from the others of its run.
+
+    Raises:
+        UserError: If nothing matches, or several cells do; the message has the names on which they differ.
     """
     source = find_source(name, code, towers, place, step)
     loaded = source.load(device, world)

@@ -228,12 +228,19 @@ def train(
 ) -> Trained:
     """Train a model on a split, or load it if `out` has the finished run.
 
-    `model`: a scorer by name, or FILE.py:Class. `split`: a split file (.h5), a recipe by name or as an object, or a
-    TOML file. `options`: the model's options (`menagerie scorers`). `settings`: fields of the training recipe
-    (`steps=500`), and options of studies (`architecture="nano"`, `resolution=32`, `device="cuda"`, `store="store"`).
     Runs in this process. After an interruption the same call continues from the last state.
 
-    Raises `UserError` for input that can't work, for a loss, weights or scores that aren't finite, and under torchrun.
+    Args:
+        model: A scorer by name, or FILE.py:Class.
+        split: A split file (.h5), a recipe by name or as an object, or a TOML file.
+        out: The folder of the run.
+        seed: The seed of split and training.
+        options: The model's options (`menagerie scorers`).
+        settings: Fields of the training recipe (`steps=500`), and options of studies (`architecture="nano"`,
+            `resolution=32`, `device="cuda"`, `store="store"`).
+
+    Raises:
+        UserError: For input that can't work, for a loss, weights or scores that aren't finite, and under torchrun.
     """
     import torch
 
