@@ -17,7 +17,7 @@ from menagerie.envs.core.validation import SOME_PROCESSES
 from menagerie.studies.ledger.claim_file import ClaimFile, read_claims
 from menagerie.studies.ledger.table import HEADER, ledger_page, ledger_row
 from menagerie.studies.ledger.verdict import Judgement, check_runs, judge_claim
-from menagerie.studies.runs.folder import CLAIM, recorded_config
+from menagerie.studies.runs.folder import CLAIM
 
 
 @dataclass(frozen=True)

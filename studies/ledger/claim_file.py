@@ -33,8 +33,8 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minus: Labels = {}
     """Columns in which another row of the same seed differs, whose value is subtracted."""
     accuracy: tuple[dict[str, Label | tuple[Label, ...]], ...] = ()
-    """In place of a table: groups of records by labels, subset and task. Their accuracies (0 to 1) are added, each times
-    its `weight`, 1 unless given."""
+    """In place of a table: groups of records by labels, subset and task. Their accuracies (0 to 1) are added up, each
+    times its `weight`, which is 1 unless given."""
     above: float | None = None
     below: float | None = None
     within: float | None = None

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from menagerie.envs.core.provenance import commit_of
 from menagerie.studies.ledger.claim_file import ClaimFile
 from menagerie.studies.ledger.verdict import Judgement
 from menagerie.studies.runs.folder import recorded_config
@@ -20,16 +21,17 @@ class LedgerRow(NamedTuple):
     digest: str
     folder: str
     commit: str
-    """That of the file when its runs began; empty if it wasn't committed."""
+    """That of the file before its first run; empty if it wasn't committed."""
 
 
 HEADER = LedgerRow._fields
 
 
 def ledger_row(file: ClaimFile, its: Judgement, folder: Path) -> LedgerRow:
-    claim, noted = file.claim, str(recorded_config(folder).get("claim", ""))
-    commit = noted.partition(" ")[2]
-    return LedgerRow(*(file.name, claim.paper, claim.place, claim.claim, *its, file.digest, str(folder), commit))
+    claim, noted = file.claim, recorded_config(folder).get("claim")
+    commit = str(noted).partition(" ")[2] if noted else commit_of(file.path)
+    runs = str(folder) if folder.exists() else ""
+    return LedgerRow(file.name, claim.paper, claim.place, claim.claim, *its, file.digest, runs, commit)
 
 
 def ledger_page(rows: Iterable[LedgerRow]) -> str:
@@ -38,7 +40,8 @@ def ledger_page(rows: Iterable[LedgerRow]) -> str:
 
 
 def item_text(row: LedgerRow) -> str:
-    runs = f"Runs in `{row.folder}`, digest {row.digest}, file committed in {row.commit or 'no commit'}."
-    facts = [row.numbers and f"Numbers: {row.numbers}.", row.condition and f"Condition {row.condition}.", runs]
+    where = [row.folder and f"Runs in `{row.folder}`", f"digest {row.digest}"]
+    where.append(f"commit {row.commit}" if row.commit else "file not committed")
+    facts = [row.numbers, row.condition and f"Condition {row.condition}", ", ".join(filter(None, where))]
     head = f"- **{row.outcome}**: {row.sentence} ({row.paper}, {row.place}; `{row.claim}.toml`)"
-    return "\n".join([head, *(f"  - {fact}" for fact in facts if fact), ""])
+    return "\n".join([head, *(f"  - {fact[0].upper()}{fact[1:]}." for fact in facts if fact), ""])

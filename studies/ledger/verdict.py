@@ -50,7 +50,7 @@ def judge_claim(claim: PaperClaim, folder: Path) -> Judgement:
     found = [(each, number_of(each, folder)) for each in claim.criterion]
     sides = [decided_side(each, its, claim.seeds.number) for each, its in found]
     texts = [
-        f"{in_words(each, its)}: {SIDES[side]}{lack_of_seeds(its, claim.seeds.number)}"
+        in_words(each, its) + ("" if unmet else f": {SIDES[side]}{lack_of_seeds(its, claim.seeds.number)}")
         for (each, its), side in zip(found, sides, strict=True)
     ]
     outcome = "not testable" if unmet else SIDES[-1 if -1 in sides else min(sides)]
@@ -121,7 +121,7 @@ def number_in_table(criterion: Criterion, folder: Path) -> "Estimate":
         values = value_by_seed(rows, file)
         if criterion.minus:
             values -= value_by_seed(rows_with(frame, criterion.row | criterion.minus, file), file)
-        return mean_over_seeds(values.dropna(), -math.inf, math.inf)._replace(times=1, digits=2)
+        return mean_over_seeds(values.dropna().tolist(), -math.inf, math.inf)._replace(times=1, digits=2)
     value, low, high = (float(rows.iloc[0][choose(f"column of {file}", name, frame)]) for name in NUMBERS)
     clusters, seeds = (int(rows.get(name, pd.Series([0])).fillna(0).iloc[0]) for name in ("clusters", "seeds"))
     return Estimate(value, low, high, 0, clusters or None, seeds, math.nan, times=1, digits=2)
