@@ -48,7 +48,8 @@ def folder(tmp_path_factory):
         "few,12,11,13,6,2\nsmall,1,-2,2,6,3\n"
     )
     (records.out / "bits.csv").write_text(
-        "model,seed,value\n" + "".join(f"{m},{s},{b + s / 50}\n" for m, b in (("a", 0.2), ("b", 0.9)) for s in range(3))
+        "model,seed,value\n"
+        + "".join(f"{m},{s},{b + s / w}\n" for m, b, w in (("a", 0.2, 50), ("b", 0.9, 25)) for s in range(3))
     )
     return records.out
 
@@ -113,7 +114,7 @@ def test_rows_of_seeds_are_averaged_and_subtracted_seed_by_seed(tmp_path, folder
     both = of_table('{ model = "b" }', "above = 0.6", table="bits.csv", more='minus = { model = "a" }')
     found = judge_claim(read_claim(written(tmp_path, one, both)).claim, folder)
     assert "0.22 [" in found.numbers
-    assert "0.70 [no spread: no interval] (above 0.6): undecided" in found.numbers
+    assert "0.72 [0.67, 0.77] (above 0.6): confirmed" in found.numbers
 
 
 def test_accuracies_are_those_of_the_records(tmp_path, folder):
