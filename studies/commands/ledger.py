@@ -53,6 +53,9 @@ class Ledger:
                 found[file.name] = Judgement("not judged", str(error))
             if not self.dry_run:
                 self.write(claims, found)
+                print(f"{file.name}: " + "; ".join(filter(None, found[file.name])), flush=True)
+        if not self.dry_run:
+            print(self.out / "ledger.md")
         if problems:
             raise Incomplete("; ".join(map(str, problems)))
 
@@ -63,11 +66,10 @@ class Ledger:
         return [file.claim.study, *file.claim.options, *seeds, *place, *["--dry-run"] * self.dry_run]
 
     def write(self, claims: Sequence[ClaimFile], found: dict[str, Judgement]) -> None:
-        """Write ledger.csv and ledger.md, and print the outcomes."""
+        """Write ledger.csv and ledger.md."""
         rows = [ledger_row(file, found[file.name], self.out / file.name) for file in claims]
         write_csv(self.out / "ledger.csv", HEADER, rows)
         write_text(self.out / "ledger.md", ledger_page(rows))
-        print("\n".join(f"{row.claim}: {row.outcome}" for row in rows), self.out / "ledger.md", sep="\n", flush=True)
 
 
 def run_study_of(file: ClaimFile, arguments: Sequence[str]) -> None:

@@ -30,7 +30,6 @@ def check_runs(file: ClaimFile, folder: Path) -> None:
     """Raise if a folder has runs that were made for another claim, for another state of the file, or for none."""
     if not folder.exists():
         return
-    way_out = f"move {folder} away, choose another --out, or restore the file; nothing there is counted"
     noted = {"the folder": recorded_config(folder).get("claim", "")}
     for result in sorted(folder.glob(f"*/*/{RESULT}")):
         origin = (read_result(result.parent) or {}).get("provenance", {})
@@ -39,7 +38,8 @@ def check_runs(file: ClaimFile, folder: Path) -> None:
         what, said = next(iter(others.items()))
         more = f" and {len(others) - 1} more" * (len(others) > 1)
         of = f"another content of the file, digest {said.split(' ')[0]}" if said else "no claim"
-        raise UserError(f"{file.path} has the digest {file.digest}, but {what}{more} in {folder} is of {of}; {way_out}")
+        made = f"{folder}: {what}{more} was made for {of}, but {file.path} has the digest {file.digest}"
+        raise UserError(f"{made}; nothing there is counted: move it away, choose another --out, or restore the file")
 
 
 def judge_claim(claim: PaperClaim, folder: Path) -> Judgement:
