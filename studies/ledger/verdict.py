@@ -38,7 +38,7 @@ def check_runs(file: ClaimFile, folder: Path) -> None:
         what, said = next(iter(others.items()))
         more = f" and {len(others) - 1} more" * (len(others) > 1)
         of = f"another content of the file, digest {said.split(' ')[0]}" if said else "no claim"
-        made = f"{folder}: {what}{more} was made for {of}, but {file.path} has the digest {file.digest}"
+        made = f"{folder} was made for {of} ({what}{more}), but {file.path} has the digest {file.digest}"
         raise UserError(f"{made}; nothing there is counted: move it away, choose another --out, or restore the file")
 
 

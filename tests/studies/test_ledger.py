@@ -188,7 +188,7 @@ def test_runs_of_another_content_are_not_counted(tmp_path, monkeypatch):
     claim(out / "lead", Settings(), frozenset())
     check_runs(file, out / "lead")
     stored_grid(out / "lead", 1, ("clip",))  # runs without a claim
-    with pytest.raises(UserError, match="of no claim"):
+    with pytest.raises(UserError, match="for no claim"):
         check_runs(file, out / "lead")
     written(tmp_path, LEAD, "above = 0.2\n")
     with pytest.raises(Incomplete, match=file.digest):
