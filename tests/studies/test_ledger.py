@@ -10,6 +10,7 @@ import pytest
 
 from menagerie.envs.core.errors import Incomplete, UserError
 from menagerie.envs.core.provenance import commit_of
+from menagerie.envs.worlds import load_world
 from menagerie.studies.commands.ledger import Ledger
 from menagerie.studies.frame.records import write_cells_and_results
 from menagerie.studies.frame.study import all_arms
@@ -233,6 +234,9 @@ def test_shipped_claims_name_runs_that_their_study_plans(path, monkeypatch):
     arms = all_arms(study)
     assert {arm.cell.seed for arm in arms} == set(range(100, 100 + claim.seeds.number))
     assert all(arm.cell.towers.resolution >= 32 for arm in arms)
+    for recipe in {arm.cell.data.recipe for arm in arms if arm.cell.seed == claim.seeds.first}:
+        recipe.rules(load_world(recipe.world))
+        recipe.counts()
     for each in (*claim.condition, *claim.criterion):
         for group in each.accuracy:
             labels = {name: value for name, value in group.items() if name not in ("weight", "subset", "task")}
