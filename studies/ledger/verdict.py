@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.reading import path_inside
 from menagerie.models.cell_results import RESULT
 from menagerie.studies.ledger.claim_file import ClaimFile, Criterion, PaperClaim
-from menagerie.studies.runs.folder import recorded_config
+from menagerie.studies.runs.folder import CONFIG, recorded_config
 from menagerie.studies.runs.results import read_result
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ class Judgement(NamedTuple):
 
 def check_runs(file: ClaimFile, folder: Path) -> None:
     """Raise if a folder has runs that were made for another claim, for another state of the file, or for none."""
-    if not folder.exists():
-        return
-    noted = {"the folder": recorded_config(folder).get("claim", "")}
+    noted = {"the folder": recorded_config(folder).get("claim", "")} if (folder / CONFIG).exists() else {}
     for result in sorted(folder.glob(f"*/*/{RESULT}")):
         origin = (read_result(result.parent) or {}).get("provenance", {})
         noted[f"{result.parent.parent.name}/{result.parent.name}"] = origin.get("claim", "")
@@ -108,39 +107,53 @@ def sum_of_accuracies(criterion: Criterion, folder: Path) -> "Estimate":
 
 
 def number_in_table(criterion: Criterion, folder: Path) -> "Estimate":
-    """Read a row with its interval. Of rows that differ in their seed, the mean with Student's interval."""
+    """Read a number with its interval from a table; raises `UserError` if the table or the row isn't there."""
     import pandas as pd
 
-    from menagerie.studies.analysis.intervals import Estimate, mean_over_seeds
-
-    if not (file := folder / criterion.table).is_file():
+    if not (file := path_inside(folder, criterion.table)).is_file():
         raise UserError(f"{file} isn't there; name a CSV that the study writes")
     frame = pd.read_csv(file)
-    rows = rows_with(frame, criterion.row, file)
-    if criterion.minus or len(rows) > 1:
-        values = value_by_seed(rows, file)
-        if criterion.minus:
-            values -= value_by_seed(rows_with(frame, criterion.row | criterion.minus, file), file)
-        return mean_over_seeds(values.dropna().tolist(), -math.inf, math.inf)._replace(times=1, digits=2)
-    value, low, high = (float(rows.iloc[0][choose(f"column of {file}", name, frame)]) for name in NUMBERS)
-    clusters, seeds = (int(rows.get(name, pd.Series([0])).fillna(0).iloc[0]) for name in ("clusters", "seeds"))
-    return Estimate(value, low, high, 0, clusters or None, seeds, math.nan, times=1, digits=2)
+    try:
+        rows = rows_with(frame, criterion.row)
+        if not criterion.minus and len(rows) == 1:
+            return number_in_row(rows)
+        return number_over_seeds(rows, rows_with(frame, criterion.row | criterion.minus) if criterion.minus else None)
+    except UserError as error:
+        raise error.at(file) from error
+    except ValueError as error:
+        raise UserError(f"{file}: {error}; a row's numbers must be numbers") from error
 
 
-NUMBERS = ("value", "low", "high")
-
-
-def rows_with(frame: "pd.DataFrame", wanted: Mapping[str, Any], file: Path) -> "pd.DataFrame":
+def rows_with(frame: "pd.DataFrame", wanted: Mapping[str, Any]) -> "pd.DataFrame":
     """Return the rows with these values of columns; raises if there is none."""
     for name, value in wanted.items():
-        kept = frame[frame[choose(f"column of {file}", name, frame)] == value]
+        kept = frame[frame[choose("column", name, frame)] == value]
         if not len(kept):
-            raise UserError(f"{file} has no row whose {name} is {value!r}; it has {frame[name].unique().tolist()}")
+            raise UserError(f"no row has {name} {value!r}; there are {frame[name].unique().tolist()}")
         frame = kept
     return frame
 
 
-def value_by_seed(rows: "pd.DataFrame", file: Path) -> "pd.Series":
+def number_in_row(rows: "pd.DataFrame") -> "Estimate":
+    from menagerie.studies.analysis.intervals import Estimate
+
+    row = rows.fillna({"clusters": 0, "seeds": 0}).iloc[0]
+    value, low, high = (float(row[choose("column", name, rows)]) for name in ("value", "low", "high"))
+    clusters, seeds = (int(row.get(name, 0)) for name in ("clusters", "seeds"))
+    return Estimate(value, low, high, 0, clusters or None, seeds, math.nan, times=1, digits=2)
+
+
+def number_over_seeds(rows: "pd.DataFrame", others: "pd.DataFrame | None") -> "Estimate":
+    """Return the mean over seeds, or that of the differences of seeds that both have, with Student's interval."""
+    from menagerie.studies.analysis.intervals import mean_over_seeds
+
+    values = value_by_seed(rows)
+    if others is not None:
+        values = (values - value_by_seed(others)).dropna()
+    return mean_over_seeds(values.tolist(), -math.inf, math.inf)._replace(times=1, digits=2)
+
+
+def value_by_seed(rows: "pd.DataFrame") -> "pd.Series":
     if "seed" not in rows or rows["seed"].duplicated().any():
-        raise UserError(f"{file} has {len(rows)} such rows, and they differ not in their seed alone; name more columns")
-    return rows.set_index("seed")["value"]
+        raise UserError(f"{len(rows)} rows are such, and differ not in their seed alone; name more columns")
+    return rows.set_index("seed")[choose("column", "value", rows)].astype(float)

@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
     write_cells_and_results(records)
     (records.out / "gains.csv").write_text(
         "name,value,low,high,clusters,seeds\nfar,12,11,13,6,3\nnear,3,-1,7,6,3\nalone,12,,,6,1\nflat,12,12,12,6,3\n"
-        "few,12,11,13,6,2\nsmall,1,-2,2,6,3\n"
+        "few,12,11,13,6,2\nsmall,1,-2,2,6,3\nwords,1 [0; 2],,,6,4\n"
     )
     (records.out / "bits.csv").write_text(
         "model,seed,value\n"
@@ -154,7 +154,12 @@ def test_a_file_that_is_no_claim_is_refused(tmp_path, text, words):
 
 @pytest.mark.parametrize(
     ("row", "words"),
-    [('{ nam = "far" }', "'name'"), ('{ name = "fa" }', "far"), ("{ seeds = 3 }", "4 such rows")],
+    [
+        ('{ nam = "far" }', "'name'"),
+        ('{ name = "fa" }', "far"),
+        ("{ seeds = 3 }", "4 rows"),
+        ('{ name = "words" }', "must be numbers"),
+    ],
 )
 def test_a_row_that_the_table_lacks_is_named(tmp_path, folder, row, words):
     file = read_claim(written(tmp_path, of_table(row, "above = 1")))
