@@ -177,7 +177,7 @@ class AblationStudy(HardestCells):
             for split, grid in self.grids.items()
             for row, line in self.lines.items()
             if can_matter(self.spec, line, grid.kind)
-            for seed in range(self.seeds)
+            for seed in self.seed_numbers
         ]
 
     @cached_property

@@ -74,7 +74,7 @@ class Compute(HardestCells):
     bar: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.95
     """Accuracy on the unseen test from which on a model counts as binding."""
     seeds: int = 3
-    """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
+    """Number of seeds, each of which decides split and training; towers and rates are chosen with the first."""
     architectures: Annotated[tuple[str, ...], MODEL, FIRST, Several(least=1)] = ("mini",)
     """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
     learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, GROWS, RATE, Several(least=1)] = RATES
@@ -112,14 +112,14 @@ class Compute(HardestCells):
         which then is trained with rising budgets and all seeds."""
 
         def first_seed(setup: Setup, steps: int) -> Arm:
-            return self.run(split, model, setup, 0, steps)
+            return self.run(split, model, setup, self.first_seed, steps)
 
         choosing = successive_halving(known, self.setups, self.budgets, first_seed)
         if choosing.waiting:
             return choosing
 
         def all_seeds(steps: int) -> list[Arm]:
-            return [self.run(split, model, choosing.chosen, seed, steps) for seed in range(self.seeds)]
+            return [self.run(split, model, choosing.chosen, seed, steps) for seed in self.seed_numbers]
 
         rising = raise_until_flat(known, self.budgets, all_seeds, self.patience, self.rise)
         arms = {arm.id: arm for arm in (*choosing.arms, *rising.arms)}.values()

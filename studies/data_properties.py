@@ -143,7 +143,7 @@ class DataProperties(SplitStudy):
             )
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        for seed in range(self.seeds):
+        for seed in self.seed_numbers:
             for signs in design(len(self.factors)):
                 for model in self.models:
                     yield design_arm(self, model, seed, signs)

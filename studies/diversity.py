@@ -104,7 +104,7 @@ class Diversity(SplitStudy):
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         place = {"world": self.world, "classes": self.classes, "images": self.train_scenes}
-        for seed in range(self.seeds):
+        for seed in self.seed_numbers:
             for share in self.coverage:
                 for supervision in self.supervision:
                     for model in self.models if supervision != "classes" else (CLASSIFIER,):

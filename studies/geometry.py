@@ -113,10 +113,10 @@ class Geometry(ProbeStudy):
         negation or, without negation, the models in `once`."""
         plain = {"negated": 0.0} if self.negated else {}
         everywhere = [model for model in self.models if model not in self.once]
-        for seed, pairs, hard, model in product(range(self.seeds), self.pairs, self.hard_negatives, everywhere):
+        for seed, pairs, hard, model in product(self.seed_numbers, self.pairs, self.hard_negatives, everywhere):
             yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
         first = self.models if self.negated else [model for model in self.once if model in self.models]
-        for seed, model in product(range(self.seeds), first):
+        for seed, model in product(self.seed_numbers, first):
             yield self.at(model, seed, **self.first_place)
 
     def page(self, records: Records) -> Iterator[Part]:

@@ -70,7 +70,7 @@ class LeftRight(SplitStudy):
             choose("rung", rung, LINES)
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        for seed in range(self.seeds):
+        for seed in self.seed_numbers:
             for rung in self.rungs:
                 for model in self.models:
                     yield self.arm(model, rung, seed)

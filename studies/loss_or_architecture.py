@@ -130,7 +130,7 @@ class LossOrArchitecture(Compute):
         operations as CLIP in `equal_operations` steps."""
         budgets = self.equal_operations if course.chosen else ()
         steps = [its for each in budgets if (its := self.steps_for(split, model, course.chosen, each))]
-        equal = [self.run(split, model, course.chosen, seed, each) for each in steps for seed in range(self.seeds)]
+        equal = [self.run(split, model, course.chosen, seed, each) for each in steps for seed in self.seed_numbers]
         return list({arm.id: arm for arm in (*course.arms, *equal)}.values())
 
     @cache  # noqa: B019, a command has one study

@@ -103,7 +103,7 @@ class Config(AmountSearch):
         until the mean over seeds stops rising; the validation of a single seed is too noisy."""
 
         def arms_of(steps: int) -> list[Arm]:
-            return [self.arm(model, setting, seed, steps) for seed in range(self.seeds)]
+            return [self.arm(model, setting, seed, steps) for seed in self.seed_numbers]
 
         course = raise_until_flat(known, self.budgets or (0,), arms_of, self.patience, self.rise)
         diverged = any(map(known.has_diverged, course.arms))

@@ -126,7 +126,7 @@ class SlotStudy(SplitStudy):
     def arms(self) -> list[Arm]:
         """The runs of every row of SPARO and of the models beside it. Rows with equal options are the same cell."""
         rows = {model: self.lines if model == MODEL else (title_of(model),) for model in self.models}
-        return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
+        return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in self.seed_numbers]
 
     @cached_property
     def first(self) -> Cell:

@@ -173,7 +173,7 @@ class Tune(CaptionOptions, SearchStudy):
         """Return a trial's objective with one seed; pruned if its scorer is too large or diverged."""
         from menagerie.studies.frame.search import TrialResult
 
-        arm = self.arm_of(model, trial, 0)
+        arm = self.arm_of(model, trial, self.first_seed)
         if (count := model_size(arm.cell)) > self.parameters:
             return TrialResult((), pruned=f"{count} parameters, more than --parameters {self.parameters}")
         if known.has_diverged(arm):
@@ -198,7 +198,7 @@ class Tune(CaptionOptions, SearchStudy):
         """Return the runs with all seeds of the best trials of a search that has ended, the best first, by number."""
         valued = [trial for trial in trials if trial.values] if search.over(trials) else []
         best = sorted(valued, key=lambda trial: -trial.values[0])[: self.finalists]
-        return {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
+        return {trial.number: [self.arm_of(model, trial, seed) for seed in self.seed_numbers] for trial in best}
 
     def check(self) -> None:
         """Raise for several split files, for learning rates that aren't above 0, and for towers that are too large."""

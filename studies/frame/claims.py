@@ -143,10 +143,17 @@ def effect_parts(
 
     rows = [(key, words(effect), its) for key, of_key in found.items() for effect, its in of_key.items()]
     numbers = [
-        (", ".join(map(str, key)), effect, *(100 * end for end in its[:3]), bool(sign_of_effect(its)))
+        (
+            ", ".join(map(str, key)),
+            effect,
+            *(100 * end for end in its[:3]),
+            bool(sign_of_effect(its)),
+            its.clusters,
+            its.seeds,
+        )
         for key, effect, its in rows
     ]
-    frame = pd.DataFrame(numbers, columns=["panel", "effect", "value", "low", "high", "clear"])
+    frame = pd.DataFrame(numbers, columns=["panel", "effect", "value", "low", "high", "clear", "clusters", "seeds"])
     color = alt.condition("datum.clear", alt.value("#4477aa"), alt.value("#999999"))
     base = alt.Chart().encode(alt.Y("effect:N", sort=None, title=None), color=color)
     dots = base.mark_circle(size=50).encode(alt.X("value:Q", title="effect in percentage points"))

@@ -70,7 +70,9 @@ class StudyOptions(AnyOptions):
     models: Annotated[tuple[str, ...], WHAT, FIRST, GROWS, Several(least=1)] = ("clip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own."""
     seeds: Annotated[int, WHAT, FIRST, GROWS, validation.SEEDS] = 1
-    """Number of seeds, from 0; each decides split and training."""
+    """Number of seeds; each decides split and training."""
+    first_seed: Annotated[int, WHAT, Range(0, 10**6)] = 0
+    """The first seed; the others follow it."""
     scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, validation.PARTS] = field(
         default_factory=partial(scorer_options, "small")
     )
@@ -89,6 +91,10 @@ class StudyOptions(AnyOptions):
     finished keeps none afterwards: delete its folder to train it again."""
     grad_checkpointing: Annotated[bool, PLACE] = False
     """Compute what lies within transformer blocks twice in a step: less memory, more time, the same results."""
+
+    @property
+    def seed_numbers(self) -> range:
+        return range(self.first_seed, self.first_seed + self.seeds)
 
 
 # Fields that don't decide results; a run can be continued with other values.

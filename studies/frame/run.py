@@ -211,7 +211,7 @@ class OneRun(SplitStudy):
     """One run of one model."""
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        model, seed = self.models[0], self.seeds - 1
+        model, seed = self.models[0], self.first_seed
         yield self.of_file(model, seed, next(iter(self.files))) if self.split else self.at(model, seed)
 
     def page(self, records: Records) -> Iterator[Part]:
@@ -276,11 +276,12 @@ def train(
 def one_run_study(
     model: str, split: str | Path | SplitRecipe, seed: int, options: dict[str, Any], settings: dict[str, Any]
 ) -> OneRun:
-    known = {item.name for item in fields(OneRun)} - {"models", "seeds", "split", "base", "recipe", "scorers", "out"}
+    decided = {"models", "seeds", "first_seed", "split", "base", "recipe", "scorers", "out"}
+    known = {item.name for item in fields(OneRun)} - decided
     training = {item.name for item in fields(Recipe)}
     for name in settings:
         choose("setting", name, sorted(known | training))
-    study = OneRun(models=(model,), seeds=seed + 1, scorers=only_models(scorer_options("small"), (model,)))
+    study = OneRun(models=(model,), first_seed=seed, scorers=only_models(scorer_options("small"), (model,)))
     if not isinstance(split, SplitRecipe) and Path(split).suffix == ".h5":
         study = replace(study, split=(Path(split),))
     else:

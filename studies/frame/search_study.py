@@ -70,7 +70,7 @@ class SearchStudy(SplitStudy):
     def decisive(self, model: str) -> dict[str, Any]:
         """Return the settings that decide the trials of a model; they must be the same for all who share its search."""
         alone = replace(self, models=(model,), scorers=only_models(self.scorers, (model,)))
-        ignored = EXECUTION | self.growing()
+        ignored = EXECUTION | self.growing() | ({"first_seed"} if not self.first_seed else set())  # new in old storages
         return {name: value for name, value in json_value(asdict(alone)).items() if name not in ignored}
 
     def as_recorded(self) -> "SearchStudy":

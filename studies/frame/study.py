@@ -212,7 +212,7 @@ def grid(study: SplitStudy, **axes: Any) -> Iterator[Arm]:
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise UserError(f"{name} of a grid takes several values, got {values!r}; for one write ({values!r},)")
     places = study.files if study.split else [dict(zip(axes, each, strict=True)) for each in product(*axes.values())]
-    for seed, where, model in product(range(study.seeds), places, study.models):
+    for seed, where, model in product(study.seed_numbers, places, study.models):
         arm = study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)
         if takes_negatives(arm.cell):
             yield arm

@@ -31,6 +31,7 @@ from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.runs.machine import processor
 
 CONFIG, LOCK = "config.json", ".lock"
+CLAIM = "MENAGERIE_CLAIM"  # the variable with the digest of the claim that a run is for, and the commit of its file
 LIBRARIES = ("torch", "open_clip_torch", "numpy", "numba", "h5py")
 
 
@@ -111,8 +112,10 @@ def command_line() -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """Return the command, versions, processor and commit of this run."""
+    """Return the command, versions, processor and commit of this run, and the claim of the ledger that it is for."""
+    claim = os.environ.get(CLAIM)
     return {
+        **({"claim": claim} if claim else {}),
         "command": command_line(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),

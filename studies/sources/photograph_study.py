@@ -101,7 +101,7 @@ def check(study: PhotographStudy, preset: PhotographStudy) -> None:
         raise UserError(
             f"--split has images of {side} pixels; give --resolution {side}, so that photographs are as large"
         )
-    for name, model, seed in product(study.starts, study.models, range(study.seeds)):
+    for name, model, seed in product(study.starts, study.models, study.seed_numbers):
         if name != NONE:
             checkpoint_of(scenes, name, model, seed)
     if study.dry_run and study.rehearse:
@@ -297,8 +297,15 @@ def arms_of(study: PhotographStudy, photos: Photos) -> list[Arm]:
     plain = study.plain_grid()
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
-        arm_of(study, photos[place.sources, place.parser], scenes[seed] if place.mix else None, model, place, seed)
-        for seed in range(study.seeds)
+        arm_of(
+            study,
+            photos[place.sources, place.parser],
+            scenes[seed - study.first_seed] if place.mix else None,
+            model,
+            place,
+            seed,
+        )
+        for seed in study.seed_numbers
         for model, place in study.training_places()
     )
     return list({arm.id: arm for arm in every}.values())

@@ -55,15 +55,15 @@ class Answers(NamedTuple):
     def points(self, side: Side | None, shown: Sequence[TransferRun]) -> pd.DataFrame:
         """Return the records of one test for all seeds of a run, without those whose animal pair a run of `shown`, or
         one that it starts from, trains on; none until all seeds are finished."""
-        seeds = [side[0]._replace(seed=seed) for seed in range(self.study.seeds)] if side else []
-        if not side or not all(run in self.done for run in seeds):
+        runs = [side[0]._replace(seed=seed) for seed in self.study.seed_numbers] if side else []
+        if not side or not all(run in self.done for run in runs):
             return NO_POINTS
         parts = []
-        for seed, run in enumerate(seeds):
+        for run in runs:
             points = points_in(self.records.folder(self.done[run]))
-            seen = frozenset().union(*(self.pairs_shown(one._replace(seed=seed)) for one in shown))
+            seen = frozenset().union(*(self.pairs_shown(one._replace(seed=run.seed)) for one in shown))
             kept = (points.subset.str.rpartition("/")[0] == side[1]) & ~points.animals.isin(seen)
-            parts.append(points[kept].assign(seed=seed))
+            parts.append(points[kept].assign(seed=run.seed))
         return pd.concat(parts)
 
     def pairs_shown(self, run: TransferRun) -> frozenset[str]:

@@ -166,7 +166,7 @@ class TransferPlan(SplitStudy):
     pairs: Annotated[float, DATA, SHARE] = 0.5
     """Fraction of the trainable animal pairs in training."""
     seeds: int = 3
-    """Number of seeds, from 0. Each decides split, training, and which photographs are held out."""
+    """Number of seeds. Each decides split, training, and which photographs are held out."""
     prepared: Annotated[Prepared | None, tyro.conf.Fixed, tyro.conf.Suppress] = field(
         default=None, repr=False, compare=False
     )
@@ -248,7 +248,7 @@ class TransferPlan(SplitStudy):
         runs = (
             run._replace(seed=seed)
             for question in questions
-            for seed in range(self.seeds)
+            for seed in self.seed_numbers
             for model in self.models
             for its in self.comparisons(question, model)
             for run in its.runs
@@ -316,7 +316,7 @@ class TransferPlan(SplitStudy):
         """Yield the name of each world of photographs, tested or `trained` on, and its files by animal."""
         there = self.prepared.photographs
         yield from ((PHOTOGRAPHS, there.tested), (NATURAL, there.tested))
-        for seed in range(self.seeds) if there.several else ():
+        for seed in self.seed_numbers if there.several else ():
             yield f"{HELD_OUT}-{seed}", there.held_out(seed)
         for name, run in trained.items():
             yield name, there.own(run.seed, run.count) if run.world == OWN else there.drawn(run.seed, run.count)

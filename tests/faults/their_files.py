@@ -20,6 +20,8 @@ from menagerie.generators.sources.place import Place
 from menagerie.generators.sources.registry import load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.judged import kind_of_hugging_face
+from menagerie.studies.ledger.claim_file import SHIPPED as CLAIMS
+from menagerie.studies.ledger.claim_file import read_claim
 from tests.faults.file_kinds import FileKind
 from tests.faults.our_files import RESOLUTION
 from tests.helpers.benchmark_files import MAKERS as BENCHMARKS
@@ -47,6 +49,11 @@ image = "park.png"
 
 def make_recipe(folder: Path) -> Path:
     shutil.copy(SHIPPED["no_red_cat"], folder / "mine.toml")
+    return folder / "mine.toml"
+
+
+def make_claim(folder: Path) -> Path:
+    shutil.copy(CLAIMS / "half-truths.toml", folder / "mine.toml")
     return folder / "mine.toml"
 
 
@@ -173,6 +180,7 @@ def read_imported(path: Path) -> Any:
 
 COCO, GENOME = "coco/annotations/captions_train2017.json", "vg/region_descriptions.json"
 KINDS: dict[str, tuple[Any, Any]] = {
+    "claim of the ledger": (make_claim, read_claim),
     "recipe": (make_recipe, lambda path: read_recipe(str(path))),
     "world": (make_world, read_world),
     "mesh of a world": (lambda folder: make_world(folder).with_name("blob.stl"), read_world),

@@ -1,0 +1,47 @@
+"""The ledger as a table and as a page."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from menagerie.envs.core.provenance import commit_of
+from menagerie.studies.ledger.claim_file import ClaimFile
+from menagerie.studies.ledger.verdict import Judgement
+from menagerie.studies.runs.folder import recorded_config
+
+
+class LedgerRow(NamedTuple):
+    claim: str
+    paper: str
+    place: str
+    sentence: str
+    outcome: str
+    numbers: str
+    condition: str
+    digest: str
+    folder: str
+    commit: str
+    """That of the file before its first run; empty if it wasn't committed."""
+
+
+HEADER = LedgerRow._fields
+
+
+def ledger_row(file: ClaimFile, its: Judgement, folder: Path) -> LedgerRow:
+    claim, noted = file.claim, recorded_config(folder).get("claim")
+    commit = str(noted).partition(" ")[2] if noted else commit_of(file.path)
+    runs = str(folder) if folder.exists() else ""
+    return LedgerRow(file.name, claim.paper, claim.place, claim.claim, *its, file.digest, runs, commit)
+
+
+def ledger_page(rows: Iterable[LedgerRow]) -> str:
+    """Write the ledger in Markdown: an item for each claim."""
+    return "\n".join(map(item_text, rows))
+
+
+def item_text(row: LedgerRow) -> str:
+    where = [row.folder and f"Runs in `{row.folder}`", f"digest {row.digest}"]
+    where.append(f"commit {row.commit}" if row.commit else "file not committed")
+    facts = [row.numbers, row.condition and f"Condition {row.condition}", ", ".join(filter(None, where))]
+    head = f"- **{row.outcome}**: {row.sentence} ({row.paper}, {row.place}; `{row.claim}.toml`)"
+    return "\n".join([head, *(f"  - {fact[0].upper()}{fact[1:]}." for fact in facts if fact), ""])
