@@ -30,7 +30,7 @@ from menagerie.studies.frame.measure import FOLDER as MEASURES
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.evaluation import FILE
 from menagerie.studies.runs.folder import CONFIG, join_values
-from menagerie.studies.runs.results import CARRIED, CELLS, checked_file, read_result, read_results
+from menagerie.studies.runs.results import CARRIED, checked_file, read_result, read_results
 from menagerie.studies.runs.training_log import COLUMNS as LOGGED
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.runs.training_log import read_training
@@ -70,7 +70,9 @@ def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
 def pack_run(run: Path) -> tuple[list[dict[str, str]], Packed]:
     """Return the rows of the table, and everything else."""
     labels = {result["id"]: result.get("labels", {}) for result in reversed(read_results(run))}
-    folders = [folder for folder in sorted((run / "cells").glob("*")) if (folder / DIVERGED).exists() or read_result(folder)]
+    folders = [
+        folder for folder in sorted((run / "cells").glob("*")) if (folder / DIVERGED).exists() or read_result(folder)
+    ]
     if not folders:
         raise UserError(f"{run} has no finished training run; scores of trained models have cards (docs/benchmarks.md)")
     rows: list[dict[str, str]] = []
@@ -211,7 +213,9 @@ def read_index(records: Path) -> list[dict[str, str]]:
 
 def write_index(records: Path, row: Mapping[str, Any]) -> None:
     """Put a row into the index, in the order of names."""
-    rows = sorted([*(its for its in read_index(records) if its["name"] != row["name"]), row], key=lambda its: its["name"])
+    rows = sorted(
+        [*(its for its in read_index(records) if its["name"] != row["name"]), row], key=lambda its: its["name"]
+    )
     write_csv(records / INDEX, INDEXED, ([its[name] for name in INDEXED] for its in rows))
 
 

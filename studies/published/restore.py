@@ -16,7 +16,6 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.benchmark import FOUR_WAY as FOUR_WAY_ITEM
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.familiarity import familiar_records, seen_columns
-from menagerie.generators.splits.facts import SEEN
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.folder import SplitFolder
 from menagerie.generators.storage.split_file import read_split
@@ -131,7 +130,9 @@ def with_scores(tests: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         margins = found.get((subset, task), [])
         orders = found.get((subset, FOUR_WAY), [""] * len(part)) if task == SWAP else [""] * len(part)
         if not len(margins) == len(orders) == len(part):
-            raise Unreadable(f"run {rows['id'].iloc[0]} has {len(margins)} records of {subset}, {task}, not {len(part)}")
+            raise Unreadable(
+                f"run {rows['id'].iloc[0]} has {len(margins)} records of {subset}, {task}, not {len(part)}"
+            )
         scores = [four_scores(float(m), order) for m, order in zip(margins, orders, strict=True)]
         whole.loc[part.index, [*SCORES, *COUNTERFACTUAL]] = scores
     return whole
