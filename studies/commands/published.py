@@ -40,5 +40,6 @@ class Published:
             return False
         from menagerie.studies.published.restore import restore_run
 
-        print(f"{second}: {restore_run(first, Path(second), self.records, self.store)} runs")
+        about = restore_run(first, Path(second), self.records, self.store)
+        print(f"{about['runs']} runs are in {second}; this continues them: {about['command']} --out {second}")
         return False

@@ -8,12 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.run import Running
 from menagerie.studies.frame.study import Study
-from menagerie.studies.published.pack import read_index
+from menagerie.studies.published.pack import published_names
 from menagerie.studies.published.restore import restore_run
 from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import run_folder
@@ -22,21 +22,19 @@ from menagerie.studies.runs.folder import run_folder
 def check_runs(names: tuple[str, ...], records: Path, store: Path) -> bool:
     """Draw the pages of these published runs (none: all) anew, and print which tables differ from the kept ones;
     returns whether any does."""
-    index = {row["name"]: row for row in read_index(records)}
-    if not index:
+    if not (index := published_names(records)):
         raise UserError(f"{records} has no published run; `menagerie published add RUN NAME` adds one")
     differ = False
     for name in names or index:
-        row = index[choose("published run", name, index)]
         try:
             with scratch_folder() as folder:
-                number = restore_run(name, out := folder / name, records, store)
-                draw_page(row["command"], out, store)
-                wrong = [*differing_tables(row["tables"], out, records.parent)]
+                about = restore_run(name, out := folder / name, records, store)
+                draw_page(about["command"], out, store)
+                wrong = [*differing_tables(about["tables"], out, records.parent)]
+                right = f"{about['runs']} runs, {len(about['tables'].split())} tables as they are kept"
         except UserError as error:
-            wrong, number = [str(error)], 0
-        tables = len(row["tables"].split())
-        print(f"{name}: " + ("; ".join(wrong) or f"{number} runs, {tables} tables as they are kept"), flush=True)
+            wrong = [str(error)]
+        print(f"{name}: {'; '.join(wrong) or right}", flush=True)
         differ |= bool(wrong)
     return differ
 

@@ -5,18 +5,21 @@ false one's: of swaps four significant digits, of other tasks the sign, of "four
 `NAME.json.xz` has the rest: configuration, results, measured rows, and curves of training as pages draw them.
 """
 
+import argparse
 import hashlib
 import io
 import lzma
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
+from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_csv
@@ -36,14 +39,12 @@ from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.runs.training_log import read_training
 
 INDEX, TABLE, REST = "index.csv", ".csv.xz", ".json.xz"
-INDEXED = ("name", "command", "commit", "machine", "minutes", "versions", "runs", "seeds", "tables")
 SWAP, FOUR_WAY = "swap", "four-way"
 KEYS = ("subset", "task", "scene", "animals", "caption", *SEEN)  # columns of predictions that the split decides
 CHECKED = ("split", "id", "subset", "task", "margins")  # columns whose content is part of a digest
 SEPARATOR = "|"
 JOURNAL = "journal.log"  # trials of a search
 LARGEST = 1 << 28  # bytes of an unpacked file
-HERE = ("--out", "--store", "--workers")  # options that say where a command ran
 Packed = dict[str, Any]
 
 
@@ -59,11 +60,14 @@ def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
     if former.exists() and (lost := read_rest(former)["results"].keys() - rest["results"].keys()):
         way_out = f"`menagerie published restore {name} OUT` puts them into a new folder; continue that one"
         raise UserError(f"{former} has {len(lost)} runs that {run} lacks; {way_out}")
-    columns = list(dict.fromkeys(column for row in rows for column in ("split", "id", *row)))
+    columns = list(dict.fromkeys(column for row in rows for column in row)) or [*CHECKED, "animals"]
     frame = pd.DataFrame(rows, columns=columns).fillna("").astype(str)
+    frame.loc[frame.duplicated(["split", "subset", "task"]), "animals"] = ""  # the same for all runs on a split
     write_packed(table, frame.to_csv(index=False, lineterminator="\n"))
-    write_packed(former, seal(rest | {"records": content_digest(frame)}))
-    write_index(records, describe_run(run, name, rest, records.parent, command))
+    about = describe_run(run, rest["results"].values(), records.parent) | ({"command": command} if command else {})
+    write_packed(former, seal(rest | {"about": about, "records": content_digest(frame)}))
+    index = [{"name": its} | read_rest(records / f"{its}{REST}")["about"] for its in published_names(records)]
+    write_csv(records / INDEX, index[0], (row.values() for row in index))
     return table
 
 
@@ -86,7 +90,7 @@ def pack_run(run: Path) -> tuple[list[dict[str, str]], Packed]:
         rest["files"] |= dict(kept_files(run, folder))
     if (run / JOURNAL).exists():
         rest["files"][JOURNAL] = read_text(run / JOURNAL)
-    return name_animals_once(rows), rest
+    return rows, rest
 
 
 def check_packable(folder: Path, result: Mapping[str, Any]) -> None:
@@ -109,25 +113,14 @@ def record_rows(folder: Path, result: Mapping[str, Any], labels: Mapping[str, An
             yield row | {"task": FOUR_WAY, "margins": SEPARATOR.join(map(score_order, its))}
 
 
-def join_margins(margins: Iterable[float], digits: int) -> str:
+def join_margins(margins: Float64[np.ndarray, " n"], digits: int) -> str:
     """Write margins with so many significant digits, which keep their sign, or with 0 digits their signs alone."""
     return SEPARATOR.join(f"{m:.{digits}g}" if digits else f"{np.sign(m):.0f}" for m in margins)
 
 
-def score_order(scores: Sequence[float]) -> str:
+def score_order(scores: Float64[np.ndarray, "4"]) -> str:
     """Return the ranks of the four scores, lowest 0, equal ones alike: "2013"; empty without a counterfactual image."""
     return "" if np.isnan(scores).any() else "".join(map(str, np.unique(scores, return_inverse=True)[1]))
-
-
-def name_animals_once(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Leave the animals out of all rows but the first of each split, test and task."""
-    seen = set()
-    for row in rows:
-        key = row["split"], row["subset"], row["task"]
-        if key in seen:
-            row["animals"] = ""
-        seen.add(key)
-    return rows
 
 
 def kept_files(run: Path, folder: Path) -> Iterator[tuple[str, str]]:
@@ -149,8 +142,8 @@ def thin_curve(log: pd.DataFrame) -> str:
 
 def plain_result(result: Mapping[str, Any]) -> Packed:
     """Return a result without the place of the program that made it."""
-    origin = dict(result.get("provenance", {}))
-    return dict(result) | {"provenance": origin | {"command": plain_command(origin.get("command", ""))}}
+    origin = result["provenance"]
+    return dict(result) | {"provenance": origin | {"command": plain_command(origin["command"])}}
 
 
 def plain_config(run: Path) -> Packed:
@@ -162,61 +155,34 @@ def plain_config(run: Path) -> Packed:
 
 def plain_command(recorded: str) -> str:
     """Return "menagerie STUDY OPTIONS" for a recorded command, without the options that say where it ran."""
-    words = shlex.split(recorded)[1:]
-    if not words:
-        return ""
-    script, options = Path(words[0]), []
-    name = script.stem.replace("_", "-") if script.parent.name == "studies" else f"run {script.name}"
-    rest = iter(words[1:])
-    for word in rest:
-        if word in HERE:
-            next(rest, "")
-        elif word.partition("=")[0] not in HERE:
-            options.append(word)
-    return shlex.join(["menagerie", *name.split(), *options])
+    _, script, *given = map(str, shlex.split(recorded))
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--out", "--store", "--workers"):
+        parser.add_argument(option)
+    options = parser.parse_known_args(given)[1]
+    return shlex.join(["menagerie", Path(script).stem.replace("_", "-"), *options])
 
 
-def describe_run(run: Path, name: str, rest: Packed, measured: Path, command: str) -> dict[str, Any]:
-    """Return the row of the index. `tables` names each CSV of the run of which `measured` has a copy, and the copy."""
-    results = list(rest["results"].values())
-    origins = sorted((result["provenance"] for result in results), key=lambda its: its.get("started", ""))
+def describe_run(run: Path, results: Collection[Mapping[str, Any]], measured: Path) -> dict[str, Any]:
+    """Return a row of the index. `tables` names each CSV of the run of which `measured` has a copy, and the copy."""
+    origins = sorted((result["provenance"] for result in results), key=itemgetter("started"))
     copies = {path.read_bytes(): path.name for path in sorted(measured.glob("*.csv"))}
-    tables = (f"{path.relative_to(run)}={copies[text]}" for path, text in tables_of(run) if text in copies)
+    made = {path: path.read_bytes() for path in sorted((*run.glob("*.csv"), *run.glob("figures/*.csv")))}
+    tables = (f"{path.relative_to(run)}={copies[text]}" for path, text in made.items() if text in copies)
     return {
-        "name": name,
-        "command": command or (origins[-1]["command"] if origins else rest["config"]["command"]),
-        "commit": join_values(its.get("commit") for its in origins),
-        "machine": join_values(its.get("processor") for its in origins),
-        "minutes": round(sum(result.get("seconds", 0) for result in results) / 60, 1),
-        "versions": join_values(", ".join(f"{k} {v}" for k, v in its.get("versions", {}).items()) for its in origins),
+        "command": origins[-1]["command"],
+        "commit": join_values(its["commit"] for its in origins),
+        "machine": join_values(its["processor"] for its in origins),
+        "minutes": round(sum(result["seconds"] for result in results) / 60, 1),
+        "versions": join_values(", ".join(map(" ".join, its["versions"].items())) for its in origins),
         "runs": len(results),
         "seeds": len({result["seed"] for result in results}),
         "tables": " ".join(tables),
     }
 
 
-def tables_of(run: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the CSV files of a study's page with their content."""
-    yield from ((path, path.read_bytes()) for path in sorted((*run.glob("*.csv"), *run.glob("figures/*.csv"))))
-
-
-def read_index(records: Path) -> list[dict[str, str]]:
-    """Read the rows of the index; none if there is no index."""
-    path = records / INDEX
-    if not path.exists():
-        return []
-    frame = read_frame(read_text(path), path)
-    if lacking := [name for name in INDEXED if name not in frame]:
-        raise UserError(f"{path} has no column {lacking[0]!r}; take it from the repository again")
-    return frame.to_dict("records")
-
-
-def write_index(records: Path, row: Mapping[str, Any]) -> None:
-    """Put a row into the index, in the order of names."""
-    rows = sorted(
-        [*(its for its in read_index(records) if its["name"] != row["name"]), row], key=lambda its: its["name"]
-    )
-    write_csv(records / INDEX, INDEXED, ([its[name] for name in INDEXED] for its in rows))
+def published_names(records: Path) -> list[str]:
+    return [path.name.removesuffix(REST) for path in sorted(records.glob(f"*{REST}"))]
 
 
 def read_frame(text: str, path: Path) -> pd.DataFrame:
@@ -250,6 +216,7 @@ def write_packed(path: Path, text: str) -> None:
 class Rest(msgspec.Struct, forbid_unknown_fields=True):
     """The content of `NAME.json.xz`."""
 
+    about: dict[str, Any]
     config: dict[str, Any]
     results: dict[str, dict[str, Any]]
     files: dict[str, str]

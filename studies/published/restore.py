@@ -31,8 +31,8 @@ from menagerie.studies.published.pack import (
     TABLE,
     content_digest,
     name_of_tests,
+    published_names,
     read_frame,
-    read_index,
     read_packed,
     read_rest,
 )
@@ -50,10 +50,10 @@ def read_table(path: Path, digest: str) -> pd.DataFrame:
     return table
 
 
-def restore_run(name: str, out: Path, records: Path, store: Path) -> int:
-    """Write the folder of the published run `name`, so that its study finds its runs finished; returns how many there
-    are. What is there of an interrupted call is kept."""
-    choose("published run", name, [row["name"] for row in read_index(records)])
+def restore_run(name: str, out: Path, records: Path, store: Path) -> dict[str, Any]:
+    """Write the folder of the published run `name`, so that its study finds its runs finished; returns what the index
+    says of it. What is there of an interrupted call is kept."""
+    choose("published run", name, published_names(records))
     rest = read_rest(records / f"{name}{REST}")
     table = read_table(records / f"{name}{TABLE}", rest["records"])
     claim_folder(out, name, rest["config"])
@@ -64,7 +64,7 @@ def restore_run(name: str, out: Path, records: Path, store: Path) -> int:
         folder = path_inside(out, f"cells/{cell}")
         if not (folder / RESULT).exists():
             restore_cell(folder, result, rows.get(cell), store)
-    return len(rest["results"])
+    return rest["about"]
 
 
 def claim_folder(out: Path, name: str, config: Mapping[str, Any]) -> None:
