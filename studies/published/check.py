@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import scratch_folder
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.run import Running
@@ -43,10 +43,14 @@ def draw_page(command: str, out: Path, store: Path) -> None:
     """Write tables and page of the study that `command` names from the finished runs in `out`. Raises if one of its
     runs isn't there; trains nothing."""
     _, name, *options = shlex.split(command)
-    presets = import_module(f"menagerie.studies.{name.replace('-', '_')}").PRESETS
+    known = [path.stem.replace("_", "-") for path in Path(__file__).parents[1].glob("[!_]*.py")]
+    presets = import_module(f"menagerie.studies.{choose('study', name, known).replace('-', '_')}").PRESETS
     given = [f"menagerie {name}", *options, "--out", str(out), "--store", str(store)]
-    with patch.object(sys, "argv", given):
-        _, study = parse_study(presets, "laptop" if "laptop" in presets else next(iter(presets)), "")
+    try:
+        with patch.object(sys, "argv", given):
+            _, study = parse_study(presets, "laptop" if "laptop" in presets else next(iter(presets)), "")
+    except SystemExit as error:
+        raise UserError(f"`{command}` isn't a command of this program any more, see above") from error
     study = study.fill_in()
     if isinstance(study, Study):
         study = replace(study, scorers=only_models(study.scorers, study.models))

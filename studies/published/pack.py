@@ -173,7 +173,7 @@ def describe_run(run: Path, results: Collection[Mapping[str, Any]], measured: Pa
         "command": origins[-1]["command"],
         "commit": join_values(its["commit"] for its in origins),
         "machine": join_values(its["processor"] for its in origins),
-        "minutes": round(sum(result["seconds"] for result in results) / 60, 1),
+        "minutes": round(sum(result.get("seconds", 0) for result in results) / 60, 1),
         "versions": join_values(", ".join(map(" ".join, its["versions"].items())) for its in origins),
         "runs": len(results),
         "seeds": len({result["seed"] for result in results}),

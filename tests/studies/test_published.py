@@ -24,7 +24,7 @@ COMMAND = [*GRID, *QUICK[:-6], "--steps", "8", "--batch", "8", "--views", "1", "
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run in `run`, with a measure of its first cell, its records and a kept table in `kept`, made again in `back`."""
+    """A run in `run`, with a measure of a cell; its records and a table in `kept`; the run made again in `back`."""
     folder = tmp_path_factory.mktemp("published")
     lend_atlas(folder)
     succeed([*COMMAND, "--out", "run"], folder, figures=False)
@@ -110,7 +110,7 @@ def test_weights_that_are_wanted_are_said_to_be_missing(folder):
 def test_runs_that_were_published_are_not_lost(folder):
     shutil.copytree(folder / "run", fewer := folder / "fewer")
     shutil.rmtree(next((fewer / "cells").iterdir()))
-    with pytest.raises(UserError, match="1 runs that .*fewer lacks"):
+    with pytest.raises(UserError, match=r"1 runs that .*fewer lacks"):
         add_run(fewer, "grid", folder / "kept/records")
 
 
