@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from unittest.mock import patch
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import scratch_folder
@@ -42,15 +41,17 @@ def check_runs(names: tuple[str, ...], records: Path, store: Path) -> bool:
 def draw_page(command: str, out: Path, store: Path) -> None:
     """Write tables and page of the study that `command` names from the finished runs in `out`. Raises if one of its
     runs isn't there; trains nothing."""
-    _, name, *options = shlex.split(command)
+    words = shlex.split(command)
+    name = "".join(words[1:2])
     known = [path.stem.replace("_", "-") for path in Path(__file__).parents[1].glob("[!_]*.py")]
     presets = import_module(f"menagerie.studies.{choose('study', name, known).replace('-', '_')}").PRESETS
-    given = [f"menagerie {name}", *options, "--out", str(out), "--store", str(store)]
+    before, sys.argv[:] = sys.argv[:], [f"menagerie {name}", *words[2:], "--out", str(out), "--store", str(store)]
     try:
-        with patch.object(sys, "argv", given):
-            _, study = parse_study(presets, "laptop" if "laptop" in presets else next(iter(presets)), "")
+        _, study = parse_study(presets, "laptop" if "laptop" in presets else next(iter(presets)), "")
     except SystemExit as error:
         raise UserError(f"`{command}` isn't a command of this program any more, see above") from error
+    finally:
+        sys.argv[:] = before
     study = study.fill_in()
     if isinstance(study, Study):
         study = replace(study, scorers=only_models(study.scorers, study.models))

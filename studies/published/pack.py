@@ -26,6 +26,7 @@ from menagerie.envs.core.files import whole_file, write_csv
 from menagerie.envs.core.reading import Unreadable, read_bytes, read_text
 from menagerie.envs.core.records import read_record, seal, unseal
 from menagerie.generators.splits.facts import SEEN
+from menagerie.models.cell_results import FILES
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.charts import POINTS
@@ -41,7 +42,7 @@ from menagerie.studies.runs.training_log import read_training
 INDEX, TABLE, REST = "index.csv", ".csv.xz", ".json.xz"
 SWAP, FOUR_WAY = "swap", "four-way"
 KEYS = ("subset", "task", "scene", "animals", "caption", *SEEN)  # columns of predictions that the split decides
-CHECKED = ("split", "id", "subset", "task", "margins")  # columns whose content is part of a digest
+CHECKED = ("tests", "id", "subset", "task", "animals", "margins")  # columns whose content is part of a digest
 SEPARATOR = "|"
 JOURNAL = "journal.log"  # trials of a search
 LARGEST = 1 << 28  # bytes of an unpacked file
@@ -60,9 +61,9 @@ def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
     if former.exists() and (lost := read_rest(former)["results"].keys() - rest["results"].keys()):
         way_out = f"`menagerie published restore {name} OUT` puts them into a new folder; continue that one"
         raise UserError(f"{former} has {len(lost)} runs that {run} lacks; {way_out}")
-    columns = list(dict.fromkeys(column for row in rows for column in row)) or [*CHECKED, "animals"]
+    columns = list(dict.fromkeys(column for row in rows for column in row)) or [*CHECKED]
     frame = pd.DataFrame(rows, columns=columns).fillna("").astype(str)
-    frame.loc[frame.duplicated(["split", "subset", "task"]), "animals"] = ""  # the same for all runs on a split
+    frame.loc[frame.duplicated(["tests", "subset", "task"]), "animals"] = ""  # the same for all runs on a split
     write_packed(table, frame.to_csv(index=False, lineterminator="\n"))
     about = describe_run(run, rest["results"].values(), records.parent) | ({"command": command} if command else {})
     write_packed(former, seal(rest | {"about": about, "records": content_digest(frame)}))
@@ -100,9 +101,9 @@ def check_packable(folder: Path, result: Mapping[str, Any]) -> None:
 
 
 def record_rows(folder: Path, result: Mapping[str, Any], labels: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield a row for each test and task of a run: its labels, the identity of the tests (`split`), the margins."""
+    """Yield a row for each test and task of a run: its labels, the identity of all its tests, the margins."""
     frame = read_frame(read_text(checked_file(folder, FILE)), folder / FILE)
-    place = {"split": name_of_tests(frame), "id": folder.name, "model": result["model"], "seed": result["seed"]}
+    place = {"tests": name_of_tests(frame), "id": folder.name, "model": result["model"], "seed": result["seed"]}
     place |= {name: as_column(value) for name, value in labels.items()}
     scores = frame[[*SCORES, *COUNTERFACTUAL]].replace("", "nan").astype(float)
     for (subset, task), part in frame.groupby(["subset", "task"], sort=False):
@@ -141,9 +142,11 @@ def thin_curve(log: pd.DataFrame) -> str:
 
 
 def plain_result(result: Mapping[str, Any]) -> Packed:
-    """Return a result without the place of the program that made it."""
-    origin = result["provenance"]
-    return dict(result) | {"provenance": origin | {"command": plain_command(origin["command"])}}
+    """Return a result without the place of its program, and without the digests of files that are made again."""
+    origin = {name: value for name, value in result["provenance"].items() if name != FILES}
+    files = {name: digest for name, digest in result.get(FILES, {}).items() if name != FILE}
+    origin |= {"command": plain_command(origin["command"])}
+    return {name: value for name, value in result.items() if name != FILES} | {"provenance": origin, FILES: files}
 
 
 def plain_config(run: Path) -> Packed:

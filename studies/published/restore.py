@@ -24,6 +24,7 @@ from menagerie.models.library.cells import find_split_file, read_recipe_scenes
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES
 from menagerie.studies.published.pack import (
+    CHECKED,
     FOUR_WAY,
     REST,
     SEPARATOR,
@@ -45,7 +46,7 @@ from menagerie.studies.runs.training_log import FILE as LOG
 def read_table(path: Path, digest: str) -> pd.DataFrame:
     """Read `NAME.csv.xz`; raises `Unreadable` if margins were changed, or are of other runs."""
     table = read_frame(read_packed(path), path)
-    if not {"split", "id", "subset", "task", "margins"} <= {*table.columns} or content_digest(table) != digest:
+    if not {*CHECKED} <= {*table.columns} or content_digest(table) != digest:
         raise Unreadable(f"{path} was changed since it was written; take it from the repository again")
     return table
 
@@ -58,7 +59,8 @@ def restore_run(name: str, out: Path, records: Path, store: Path) -> dict[str, A
     table = read_table(records / f"{name}{TABLE}", rest["records"])
     claim_folder(out, name, rest["config"])
     for path, text in rest["files"].items():
-        write_text(path_inside(out, path), text)
+        if not (file := path_inside(out, path)).exists():
+            write_text(file, text)
     rows = {cell: its for cell, its in table.groupby("id", sort=False)}
     for cell, result in rest["results"].items():
         folder = path_inside(out, f"cells/{cell}")
@@ -69,13 +71,15 @@ def restore_run(name: str, out: Path, records: Path, store: Path) -> dict[str, A
 
 def claim_folder(out: Path, name: str, config: Mapping[str, Any]) -> None:
     """Write the configuration into a new folder; raise for a folder with anything else."""
-    if out.is_dir() and any(out.iterdir()):
-        if not (out / CONFIG).exists() or read_record(out / CONFIG).get("id") != config.get("id"):
-            raise UserError(f"{out} has other files than those of {name}; choose a new folder")
-    elif out.exists() and not out.is_dir():
+    if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; choose a new folder")
-    write_record(out / CONFIG, dict(config), indent=1)
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / CONFIG).exists() or read_record(out / CONFIG).get("id") != config["id"]:
+            raise UserError(f"{out} has other files than those of {name}; choose a new folder")
+        return
+    out.mkdir(parents=True, exist_ok=True)
     (out / LOCK).touch()  # as all folders of studies have
+    write_record(out / CONFIG, dict(config), indent=1)
 
 
 def restore_cell(folder: Path, result: dict[str, Any], rows: pd.DataFrame | None, store: Path) -> None:
@@ -84,13 +88,13 @@ def restore_cell(folder: Path, result: dict[str, Any], rows: pd.DataFrame | None
         settings = result["settings"]
         side = settings.get("towers", {}).get("resolution", TowerConfig.resolution)
         tests = tests_of(make_split(settings["data"], side, folder, store))
-        if (split := rows["split"].iloc[0]) != name_of_tests(tests):
+        if rows["tests"].iloc[0] != name_of_tests(tests):
             raise UserError(
-                f"run {folder.name} was tested on other scenes or captions (tests {split}) than this program makes of "
-                f"its recipe; check out the commit that the run recorded, {result['provenance'].get('commit')}"
+                f"run {folder.name} was tested on other scenes or captions than this program makes of its recipe; "
+                f"check out the commit that the run recorded, {result['provenance'].get('commit')}"
             )
         write_csv(folder / FILE, PREDICTIONS, with_scores(tests, rows)[list(PREDICTIONS)].to_numpy().tolist())
-        result[FILES] = result.get(FILES, {}) | {FILE: file_digest(folder / FILE)}
+        result[FILES][FILE] = file_digest(folder / FILE)
     if (folder / LOG).exists():
         result["provenance"][FILES] = {LOG: file_digest(folder / LOG)}
     write_record(folder / RESULT, result)
