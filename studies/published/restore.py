@@ -43,7 +43,7 @@ from menagerie.studies.runs.folder import CONFIG, LOCK
 from menagerie.studies.runs.training_log import FILE as LOG
 
 
-def read_table(path: Path, digest: str) -> pd.DataFrame:
+def read_margins(path: Path, digest: str) -> pd.DataFrame:
     """Read `NAME.csv.xz`; raises `Unreadable` if margins were changed, or are of other runs."""
     table = read_frame(read_packed(path), path)
     if not {*CHECKED} <= {*table.columns} or content_digest(table) != digest:
@@ -56,7 +56,7 @@ def restore_run(name: str, out: Path, records: Path, store: Path) -> dict[str, A
     says of it. What is there of an interrupted call is kept."""
     choose("published run", name, published_names(records))
     rest = read_rest(records / f"{name}{REST}")
-    table = read_table(records / f"{name}{TABLE}", rest["records"])
+    table = read_margins(records / f"{name}{TABLE}", rest["records"])
     claim_folder(out, name, rest["config"])
     for path, text in rest["files"].items():
         if not (file := path_inside(out, path)).exists():

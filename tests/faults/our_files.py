@@ -33,7 +33,7 @@ from menagerie.studies.attention import store_of_run
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
 from menagerie.studies.published.pack import add_run, read_rest
-from menagerie.studies.published.restore import read_table
+from menagerie.studies.published.restore import read_margins
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import CARRIED, read_carried, read_result, read_results, write_result
@@ -300,7 +300,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "measured rows": (make_measured, read_norms),
     "published records": (
         lambda f: make_published(f) / "run.csv.xz",
-        lambda p: read_table(p, read_rest(p.with_name("run.json.xz"))["records"]).to_csv(),
+        lambda p: read_margins(p, read_rest(p.with_name("run.json.xz"))["records"]).to_csv(),
     ),
     "published results": (lambda f: make_published(f) / "run.json.xz", read_rest),
     "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip"))),
