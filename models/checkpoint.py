@@ -17,7 +17,7 @@ from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.envs.core.records import check_digest, file_digest, read_record, write_record
-from menagerie.models.cell_results import CONFIG, WEIGHTS, read_recorded_digest
+from menagerie.models.cell_results import CONFIG, RESULT, WEIGHTS, read_recorded_digest
 from menagerie.models.registry import is_own, same_scorer, scorer_class, spec_of, specs
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -98,6 +98,11 @@ def scorer_config(folder: Path) -> CheckpointConfig:
 
 def config_in(folder: Path) -> CheckpointConfig:
     """Read the description of the scorer in `folder`, without looking at a result beside it."""
+    if not folder.exists() and (folder.parent / RESULT).exists():
+        way_out = "delete it and run its study again: only this run is trained anew"
+        raise UserError(
+            f"{folder.parent} has a result and no weights, as runs made of published records have; {way_out}"
+        )
     try:
         return config_of(read_record(folder / CONFIG, CheckpointConfig))
     except (ValueError, TypeError) as error:

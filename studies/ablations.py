@@ -54,6 +54,7 @@ from menagerie.studies.frame.rows import (
 from menagerie.studies.frame.study import SplitStudy, Study
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
 from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
+from menagerie.studies.runs.results import read_result
 
 GRIDS: Mapping[str, Mapping[str, Grid]] = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
 
@@ -272,7 +273,7 @@ def weight_ratio(folder: Path, names: tuple[str, str]) -> float | None:
     """Return the first of two scalar weights divided by the second; None if the model in this folder lacks them."""
     from menagerie.models.checkpoint import read_weights
 
-    found = read_weights(folder / CHECKPOINT)
+    found = (read_result(folder) or {}).get("scalars") or read_weights(folder / CHECKPOINT)
     return float(found[names[0]] / found[names[1]]) if set(names) <= found.keys() else None
 
 

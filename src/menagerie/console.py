@@ -44,6 +44,11 @@ COMMANDS = {
     ),
     "import-hf": ("studies.commands.splits:ImportHf", "FOLDER --data-root DATA", "a benchmark as the hub has it"),
     "cards": ("studies.commands.splits:Cards", "verify CARD.json", "whether scores on a frozen benchmark hold"),
+    "published": (
+        "studies.commands.published:Published",
+        "",
+        "published tables again, from the records of their runs",
+    ),
     "scorers": ("studies.commands.worlds:Scorers", "", "the scorers and towers that studies can train"),
     "ledger": ("studies.commands.ledger:Ledger", "FILE.toml", "claims of papers: what is missing is run, then judged"),
     "new": ("studies.commands.worlds:New", "FILE.py", "a starting file for a study, benchmark or form of your own"),

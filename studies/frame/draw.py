@@ -147,8 +147,8 @@ def error_section(part: parts.Cases, places: Mapping[Key, Sequence[TestedCell]],
 
 
 def example(row: Any, tests: Mapping[str, str]) -> dict[str, str]:
-    true, false = f"{row.caption}: {row.score_caption:#.4g}", f"{row.negative}: {row.score_negative:#.4g}"
-    return {"uri": row.uri, "true": f"✓ {true}", "false": f"✗ {false}", "note": tests[row.subset]}
+    texts = {"true": f"✓ {row.caption}", "false": f"✗ {row.negative}"}
+    return {"uri": row.uri, **texts, "note": f"{tests[row.subset]}, margin {row.margin:+.4g}"}
 
 
 def nothing_yet(part: parts.FilePart) -> dict[str, Any]:

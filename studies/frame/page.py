@@ -39,7 +39,7 @@ SWAP = "the hard negative: the same words, exchanged so that the caption is fals
 MOST_CURVES = 24  # kinds of runs in one figure
 MOST_VALUES = 12  # of a label that is varied; a label with more values is a measured one
 SAMPLES = 5  # images in a row
-COMPARED = 4  # models whose scores are written below an image
+COMPARED = 4  # models whose margins are written below an image
 TRAINED = """A line for each finished run, or where runs are many for the mean of their seeds. Loss, learning rate and
 speed are means of neighbouring steps. Losses differ in kind from model to model, and in the single-object phase, if
 there is one, the loss is that of lone animals and falls lower. Validation: accuracy on at most 200 swaps, always the
@@ -145,7 +145,7 @@ def explain_tests(study: AnyStudy, records: Records) -> dict[str, Any]:
 
 
 def samples_of(records: Records) -> dict[str, list[dict[str, Any]]]:
-    """Return sample images of the first split, by subset, with the scores of the first runs of `COMPARED` models."""
+    """Return sample images of the first split, by subset, with the margins of the first runs of `COMPARED` models."""
     files = [(arm, shown_split(arm)) for arm in records.arms]
     if not (known := [(arm, file) for arm, file in files if file]):
         return {}
@@ -168,9 +168,9 @@ def shown_split(arm: Arm) -> Path | None:
 def sample_images(
     split: Path, tests: tuple[str, ...], runs: tuple[tuple[str, Path], ...]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return sample images of train and of each test that has images, with their captions and scores, by subset."""
+    """Return sample images of train and of each test that has images, with their captions and margins, by subset."""
     samples, pictures = {}, SplitPictures(read_split(split))
-    scores = {name: swap_scores(folder) for name, folder in runs}
+    margins = {name: swap_margins(folder) for name, folder in runs}
     for subset in ("train", *tests):
         if not (count := len(records := pictures.split.subsets.get(subset, ()))):  # of several files not each has all
             continue
@@ -179,9 +179,9 @@ def sample_images(
             {
                 **{"uri": image_uri(image), "note": subset, "true": f"✓ {records.captions[i]}"},
                 "false": records.negatives[i] and f"✗ {records.negatives[i]}",
-                "scores": [
+                "margins": [
                     f"{name}: {its[key]}"
-                    for name, its in scores.items()
+                    for name, its in margins.items()
                     if (key := (subset, records.scenes[i].key, records.captions[i], records.negatives[i])) in its
                 ],
             }
@@ -190,16 +190,12 @@ def sample_images(
     return samples
 
 
-def swap_scores(folder: Path) -> dict[tuple[str, ...], str]:
-    """Return the scores of each swap, "0.7100 > 0.6400", by subset, scene, true and false caption; with more digits
-    where four don't tell them apart."""
-    frame, found = read_predictions(folder), {}
-    for row in frame[frame["task"] == "swap"].itertuples():
-        sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
-        pairs = [[f"{score:#.{n}g}" for score in (row.score_caption, row.score_negative)] for n in (4, 6, 8)]
-        first, second = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
-        found[row.subset, row.scene, row.caption, row.negative] = f"{first} {sign} {second}"
-    return found
+def swap_margins(folder: Path) -> dict[tuple[str, ...], str]:
+    """Return the margin of each swap, the true caption's score minus the false one's, by subset, scene, true and false
+    caption."""
+    frame = read_predictions(folder)
+    rows = frame[frame["task"] == "swap"].itertuples()
+    return {(row.subset, row.scene, row.caption, row.negative): f"{row.margin:+.4g}" for row in rows}
 
 
 def reported_options(study: AnyStudy) -> dict[str, str]:

@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import secrets
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -108,7 +109,8 @@ def command_line() -> str:
     """Return this command as the user typed it, without passwords."""
     # Bytes of a path that aren't UTF-8 become \xff.
     words = (os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv)
-    return " ".join(["python", *map(without_passwords, words)])
+    plain = map(without_passwords, words)
+    return " ".join(["python", *(word if word and word.split() == [word] else shlex.quote(word) for word in plain)])
 
 
 def provenance() -> dict[str, Any]:

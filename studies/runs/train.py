@@ -82,6 +82,7 @@ def train_and_evaluate(job: Job, report: Steps, latest: LastRow, after_training:
         "axes": list(cell.axes),
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
+        "scalars": {name: its.item() for name, its in scorer.state_dict().items() if its.numel() == 1},
         "loss_negatives": loss_negatives(cell, material.train, kind_of_further_negatives(scorer)),
         **({"parsed": graphs.parser.counts().text} if graphs.parser else {}),
         **({"carried": read_carried(job.folder)} if cell.start else {}),

@@ -32,6 +32,8 @@ from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.attention import store_of_run
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.measure import Measure, read_measured, write_measured
+from menagerie.studies.published.pack import add_run, read_rest
+from menagerie.studies.published.restore import read_margins
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import CARRIED, read_carried, read_result, read_results, write_result
@@ -193,6 +195,17 @@ def read_norms(path: Path) -> Any:
     return ANEW if rows is None else rows
 
 
+def make_published(folder: Path) -> Path:
+    """Publish a run whose tests could be made again; returns the folder of its records."""
+    (cell := folder / "run/cells/cell0").mkdir(parents=True)
+    make_cell(cell)
+    settings = {"model": "clip", "data": {"kind": "binding", "split": {}}}
+    write_result(cell, cell_result(0) | {"settings": settings, "provenance": ORIGIN}, (FILE,), (LOG,))
+    write_records(folder / "run/cells.jsonl", [cell_result(0)])
+    claim(folder / "run", Config(), frozenset())
+    return add_run(folder / "run", "run", folder / "records").parent
+
+
 def make_store(folder: Path, packed: bool = False) -> Path:
     path = make_split(folder, RECIPE, RESOLUTION)
     if packed:
@@ -272,6 +285,7 @@ def is_part(found: Any, intact: Any) -> bool:
     return all(found[key] == intact[key] for key in found)
 
 
+ORIGIN = {"command": "python studies/a.py", "started": "2026", "commit": "abc", "processor": "p", "versions": {}}
 KINDS: dict[str, tuple[Any, ...]] = {
     "checkpoint config": (lambda f: make_checkpoint(f) / "config.json", read_checkpoint),
     "checkpoint weights": (lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint),
@@ -284,6 +298,11 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "what was carried": (record(CARRIED, WORDS_CARRIED), lambda p: read_carried(p.parent)),
     "kept state": (make_kept, read_kept),
     "measured rows": (make_measured, read_norms),
+    "published records": (
+        lambda f: make_published(f) / "run.csv.xz",
+        lambda p: read_margins(p, read_rest(p.with_name("run.json.xz"))["records"]).to_csv(),
+    ),
+    "published results": (lambda f: make_published(f) / "run.json.xz", read_rest),
     "tuned recipes": (record("best.json", TUNED), lambda p: read_tuned(str(p), ("clip", "oc-clip"))),
     "atlas": (make_atlas, read_atlas, is_part),
     "parsed captions": (make_parses, read_parses, is_part),

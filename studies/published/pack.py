@@ -1,0 +1,243 @@
+"""Packs the finished runs of a study into two small files, from which its folder is made again without training.
+
+`NAME.csv.xz` has a row for each run, test and task, with the margins of all records, the true caption's score minus the
+false one's: of swaps four significant digits, of other tasks the sign, of "four-way" the order of four scores.
+`NAME.json.xz` has the rest: configuration, results, measured rows, and curves of training as pages draw them.
+"""
+
+import argparse
+import hashlib
+import io
+import lzma
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file, write_csv
+from menagerie.envs.core.reading import Unreadable, read_bytes, read_text
+from menagerie.envs.core.records import read_record, seal, unseal
+from menagerie.generators.splits.facts import SEEN
+from menagerie.models.cell_results import FILES
+from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES
+from menagerie.studies.frame.arm import as_column
+from menagerie.studies.frame.charts import POINTS
+from menagerie.studies.frame.measure import FOLDER as MEASURES
+from menagerie.studies.runs.cell import DIVERGED
+from menagerie.studies.runs.evaluation import FILE
+from menagerie.studies.runs.folder import CONFIG, join_values
+from menagerie.studies.runs.results import CARRIED, checked_file, read_result, read_results
+from menagerie.studies.runs.training_log import COLUMNS as LOGGED
+from menagerie.studies.runs.training_log import FILE as LOG
+from menagerie.studies.runs.training_log import read_training
+
+INDEX, TABLE, REST = "index.csv", ".csv.xz", ".json.xz"
+SWAP, FOUR_WAY = "swap", "four-way"
+KEYS = ("subset", "task", "scene", "animals", "caption", *SEEN)  # columns of predictions that the split decides
+CHECKED = ("tests", "id", "subset", "task", "animals", "margins")  # columns whose content is part of a digest
+SEPARATOR = "|"
+JOURNAL = "journal.log"  # trials of a search
+LARGEST = 1 << 28  # bytes of an unpacked file
+Packed = dict[str, Any]
+
+
+def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
+    """Write the finished runs in a study's folder as `name` into the folder `records`, and into its index. Files
+    of that name are replaced if they have no other runs. Returns the table.
+
+    `command` draws the page of all these runs; empty takes the latest one that a run recorded."""
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise UserError(f"a name is of letters, digits, '.', '-' and '_', got {name!r}")
+    rows, rest = pack_run(run)
+    table, former = records / f"{name}{TABLE}", records / f"{name}{REST}"
+    if former.exists() and (lost := read_rest(former)["results"].keys() - rest["results"].keys()):
+        way_out = f"`menagerie published restore {name} OUT` puts them into a new folder; continue that one"
+        raise UserError(f"{former} has {len(lost)} runs that {run} lacks; {way_out}")
+    columns = list(dict.fromkeys(column for row in rows for column in row)) or [*CHECKED]
+    frame = pd.DataFrame(rows, columns=columns).fillna("").astype(str)
+    frame.loc[frame.duplicated(["tests", "subset", "task"]), "animals"] = ""  # the same for all runs on a split
+    write_packed(table, frame.to_csv(index=False, lineterminator="\n"))
+    about = describe_run(run, rest["results"].values(), records.parent) | ({"command": command} if command else {})
+    write_packed(former, seal(rest | {"about": about, "records": content_digest(frame)}))
+    index = [{"name": its} | read_rest(records / f"{its}{REST}")["about"] for its in published_names(records)]
+    write_csv(records / INDEX, index[0], (row.values() for row in index))
+    return table
+
+
+def pack_run(run: Path) -> tuple[list[dict[str, str]], Packed]:
+    """Return the rows of the table, and everything else."""
+    labels = {result["id"]: result.get("labels", {}) for result in reversed(read_results(run))}
+    folders = [
+        folder for folder in sorted((run / "cells").glob("*")) if (folder / DIVERGED).exists() or read_result(folder)
+    ]
+    if not folders:
+        raise UserError(f"{run} has no finished training run; scores of trained models have cards (docs/benchmarks.md)")
+    rows: list[dict[str, str]] = []
+    rest: Packed = {"config": plain_config(run), "results": {}, "files": {}}
+    for folder in folders:
+        if result := read_result(folder):
+            rest["results"][folder.name] = plain_result(result)
+            if (folder / FILE).exists():
+                check_packable(folder, result)
+                rows += record_rows(folder, result, labels.get(folder.name, {}))
+        rest["files"] |= dict(kept_files(run, folder))
+    if (run / JOURNAL).exists():
+        rest["files"][JOURNAL] = read_text(run / JOURNAL)
+    return rows, rest
+
+
+def check_packable(folder: Path, result: Mapping[str, Any]) -> None:
+    """Raise for a run whose tests can't be made again from its settings, as those on photographs."""
+    if not result["settings"]["data"].keys() & {"split", "split_file"}:
+        raise UserError(f"{folder} was tested on data other than a split, whose records can't be published yet")
+
+
+def record_rows(folder: Path, result: Mapping[str, Any], labels: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield a row for each test and task of a run: its labels, the identity of all its tests, the margins."""
+    frame = read_frame(read_text(checked_file(folder, FILE)), folder / FILE)
+    place = {"tests": name_of_tests(frame), "id": folder.name, "model": result["model"], "seed": result["seed"]}
+    place |= {name: as_column(value) for name, value in labels.items()}
+    scores = frame[[*SCORES, *COUNTERFACTUAL]].replace("", "nan").astype(float)
+    for (subset, task), part in frame.groupby(["subset", "task"], sort=False):
+        its = scores.loc[part.index].to_numpy()
+        row = place | {"subset": subset, "animals": SEPARATOR.join(part["animals"])}
+        yield row | {"task": task, "margins": join_margins(its[:, 0] - its[:, 1], 4 if task == SWAP else 0)}
+        if task == SWAP and not np.isnan(its).all(0)[-1]:
+            yield row | {"task": FOUR_WAY, "margins": SEPARATOR.join(map(score_order, its))}
+
+
+def join_margins(margins: Float64[np.ndarray, " n"], digits: int) -> str:
+    """Write margins with so many significant digits, which keep their sign, or with 0 digits their signs alone."""
+    return SEPARATOR.join(f"{m:.{digits}g}" if digits else f"{np.sign(m):.0f}" for m in margins)
+
+
+def score_order(scores: Float64[np.ndarray, "4"]) -> str:
+    """Return the ranks of the four scores, lowest 0, equal ones alike: "2013"; empty without a counterfactual image."""
+    return "" if np.isnan(scores).any() else "".join(map(str, np.unique(scores, return_inverse=True)[1]))
+
+
+def kept_files(run: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and text of the files beside a run's result that a page reads."""
+    paths = [folder / DIVERGED, folder / CARRIED, *sorted((folder / MEASURES).glob("*.jsonl"))]
+    yield from ((path.relative_to(run).as_posix(), read_text(path)) for path in paths if path.exists())
+    if log := read_training(folder):
+        yield (folder / LOG).relative_to(run).as_posix(), thin_curve(pd.DataFrame(log))
+
+
+def thin_curve(log: pd.DataFrame) -> str:
+    """Write a training log with a row for each point of a page's curves, the mean of neighbouring steps. Validation
+    keeps its step."""
+    blocks = np.arange(len(log)) // max(1, len(log) // POINTS)
+    points, evaluated = log.groupby(blocks).mean(), log["step"].where(log["validation"].notna()).groupby(blocks).max()
+    points["step"] = evaluated.fillna(points["step"]).map("{:.6g}".format)
+    return points[list(LOGGED)].to_csv(index=False, float_format="%.4g", lineterminator="\n")
+
+
+def plain_result(result: Mapping[str, Any]) -> Packed:
+    """Return a result without the place of its program, and without the digests of files that are made again."""
+    origin = {name: value for name, value in result["provenance"].items() if name != FILES}
+    files = {name: digest for name, digest in result.get(FILES, {}).items() if name != FILE}
+    origin |= {"command": plain_command(origin["command"])}
+    return {name: value for name, value in result.items() if name != FILES} | {"provenance": origin, FILES: files}
+
+
+def plain_config(run: Path) -> Packed:
+    """Return a folder's configuration without its place."""
+    record = read_record(run / CONFIG)
+    options = record["config"] | {"out": None, "store": "store"}
+    return record | {"config": options, "command": plain_command(record["command"])}
+
+
+def plain_command(recorded: str) -> str:
+    """Return "menagerie STUDY OPTIONS" for a recorded command, without the options that say where it ran."""
+    _, script, *given = map(str, shlex.split(recorded))
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--out", "--store", "--workers"):
+        parser.add_argument(option)
+    options = parser.parse_known_args(given)[1]
+    return shlex.join(["menagerie", Path(script).stem.replace("_", "-"), *options])
+
+
+def describe_run(run: Path, results: Collection[Mapping[str, Any]], measured: Path) -> dict[str, Any]:
+    """Return a row of the index. `tables` names each CSV of the run of which `measured` has a copy, and the copy."""
+    origins = sorted((result["provenance"] for result in results), key=itemgetter("started"))
+    copies = {path.read_bytes(): path.name for path in sorted(measured.glob("*.csv"))}
+    made = {path: path.read_bytes() for path in sorted((*run.glob("*.csv"), *run.glob("figures/*.csv")))}
+    tables = (f"{path.relative_to(run)}={copies[text]}" for path, text in made.items() if text in copies)
+    return {
+        "command": origins[-1]["command"],
+        "commit": join_values(its["commit"] for its in origins),
+        "machine": join_values(its["processor"] for its in origins),
+        "minutes": round(sum(result.get("seconds", 0) for result in results) / 60, 1),
+        "versions": join_values(", ".join(map(" ".join, its["versions"].items())) for its in origins),
+        "runs": len(results),
+        "seeds": len({result["seed"] for result in results}),
+        "tables": " ".join(tables),
+    }
+
+
+def published_names(records: Path) -> list[str]:
+    return [path.name.removesuffix(REST) for path in sorted(records.glob(f"*{REST}"))]
+
+
+def read_frame(text: str, path: Path) -> pd.DataFrame:
+    """Read a CSV table of texts."""
+    try:
+        return pd.read_csv(io.StringIO(text, newline=""), dtype=str, keep_default_na=False)
+    except ValueError as error:
+        raise UserError(f"{path} is no CSV table ({error}); take it from the repository again") from error
+
+
+def name_of_tests(predictions: pd.DataFrame) -> str:
+    """Return a digest of everything in predictions that the split decides."""
+    return text_name(predictions.reindex(columns=list(KEYS), fill_value="").to_csv(index=False))
+
+
+def content_digest(table: pd.DataFrame) -> str:
+    """Return a digest of all margins and of whose they are. Columns of labels may be renamed."""
+    return text_name(table[list(CHECKED)].to_csv(index=False))
+
+
+def text_name(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def write_packed(path: Path, text: str) -> None:
+    """Write a text as .xz, whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
+class Rest(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of `NAME.json.xz`."""
+
+    about: dict[str, Any]
+    config: dict[str, Any]
+    results: dict[str, dict[str, Any]]
+    files: dict[str, str]
+    records: str
+
+
+def read_rest(path: Path) -> dict[str, Any]:
+    """Read `NAME.json.xz`; raises `Unreadable` if it was changed since it was written."""
+    return unseal(read_packed(path), path, shape=Rest)
+
+
+def read_packed(path: Path) -> str:
+    """Read the text of an .xz file; raises `Unreadable` if it is damaged or far too large."""
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    try:
+        text = unpacker.decompress(read_bytes(path), LARGEST)
+        if not unpacker.eof or unpacker.unused_data:
+            raise Unreadable(f"{path} isn't whole, or has more than {LARGEST >> 20} MB")
+        return text.decode()
+    except (lzma.LZMAError, UnicodeError) as error:
+        raise Unreadable(f"{path} is damaged ({error}); take it from the repository again") from error
