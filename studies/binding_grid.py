@@ -8,14 +8,16 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset corners    # few or most pairs, with or without negatives
     python studies/binding_grid.py --preset figure2    # 4 x 4 places, one seed, an hour or two
     python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px
+    python studies/binding_grid.py --preset strata     # seven scorers, by how many compositions training never showed
     python studies/binding_grid.py --preset paper --device cuda
 """
 
 from dataclasses import dataclass
 
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import APART, BREADTH, PAPER, PAPER_PLACES, SMOKE, Grid
+from menagerie.studies.frame.grids import APART, BREADTH, EIGHT, PAPER, PAPER_PLACES, SMOKE, Grid
 from menagerie.studies.frame.options import CaptionOptions
 
 
@@ -30,6 +32,13 @@ PRESETS: dict[str, Config] = {
     "corners": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
+    # Training lacks a quarter of the combinations of animal and texture. All models have CLIP's towers and rates.
+    "strata": Config(
+        **EIGHT | {"world": "twelve", "recipe": Recipe(2000, learning_rate=1e-3, decay=0.2, singles_share=0.5)},
+        **{"architecture": "mini", "views": 8, "test_views": 2, "pairs": (1.0,), "hard_negatives": (0.2,), "seeds": 3},
+        models=("clip", "siglip", "fdt", "sparo", "filip", "filip-phrases", "oc-clip"),
+        base=BindingRecipe(compositions=0.75, **APART),
+    ),
     "paper": Config(**PAPER, **PAPER_PLACES),
 }
 
