@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from menagerie.studies.analysis.intervals import Estimate
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.costs import cost_in_labels, quantity_text
+from menagerie.studies.frame.costs import quantity_text
 from menagerie.studies.frame.estimate import weigh_groups
 from menagerie.studies.frame.layout import label_values
 from menagerie.studies.frame.parts import EstimateTable, Lines, Part, Sentence, Table
@@ -28,8 +28,8 @@ def ladder_parts(records: Records, judged: tuple[str, ...]) -> Iterator[Part]:
             yield Sentence(f"After {steps} steps each, {above}; from there to the most its lead falls by {its}.")
     yield Lines("ladder", unseen, "pairs", panels=("steps",), says="Accuracy (%) on swaps of unseen pairs.")
     yield EstimateTable("leads", ("model", "steps", "lead"), leads, says=LEADS.format(title_of(first)))
-    flops = {label_values(arm.place, PLACE): cost_in_labels(arm).flops for arm, _ in records.results}
-    costs = {place: quantity_text(number / 1e12) for place, number in flops.items()}
+    places = [arm.place for arm, _ in records.results]
+    costs = {label_values(place, PLACE): quantity_text(place["flops"] / 1e12) for place in places}
     yield Table("levels", swaps, PLACE, intervals=True, beside={"10^12 operations": costs}, says=LEVELS)
 
 
