@@ -72,10 +72,9 @@ def test_models_keep_their_order_change_it_or_differ_by_noise_alone():
 
 
 def strata_records(out, models):
-    return Records(
-        tuple(stored_run(out, m, s, {}, 0.6 + 0.05 * k, tests=TESTS) for s in range(3) for k, m in enumerate(models)),
-        out,
-    )
+    runs = product(range(3), enumerate(models))
+    arms = (stored_run(out, model, seed, {}, 0.4 + 0.1 * k, 24, tests=TESTS) for seed, (k, model) in runs)
+    return Records(tuple(arms), out)
 
 
 def test_a_page_has_strata_with_numbers_and_orders_of_six_models_or_more(tmp_path):
