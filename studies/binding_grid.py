@@ -8,7 +8,6 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset corners    # few or most pairs, with or without negatives
     python studies/binding_grid.py --preset figure2    # 4 x 4 places, one seed, an hour or two
     python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px
-    python studies/binding_grid.py --preset strata     # seven scorers, by how many compositions training never showed
     python studies/binding_grid.py --preset paper --device cuda
 """
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
-from menagerie.envs.core.options import FIRST, WHAT
+from menagerie.envs.core.options import WHAT
 from menagerie.envs.core.validation import SHARE, Several
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis import pareto
@@ -103,7 +103,7 @@ class Tried(NamedTuple):
 class Config(AmountSearch):
     """Sample efficiency: how little data is enough"""
 
-    ladder: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(), GROWS] = ()
+    ladder: Annotated[tuple[float, ...], WHAT, SHARE, Several(), GROWS] = ()
     """Rising fractions of pairs. If given, nothing is searched: all models train on each, with the same steps (each of
     --budgets), and all else as in the setting with the most data."""
 
