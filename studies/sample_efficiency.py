@@ -4,7 +4,6 @@
     python studies/sample_efficiency.py                   # laptop: 12 animals, 32 px, 5 seeds
     python studies/sample_efficiency.py --preset fixed    # 8 animals, 3 seeds, 700 steps for all
     python studies/sample_efficiency.py --storage postgresql+psycopg://user@host/database --workers 4
-    optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
 
 Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction of those with hard
 negatives, views of the single-object scenes and their share of a batch:
