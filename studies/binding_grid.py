@@ -25,6 +25,8 @@ class Config(CaptionOptions, Grid):
     """A grid of binding splits."""
 
 
+# Rates with which CLIP, in towers of two layers, learns what training shows.
+STEADY = Recipe(steps=2000, learning_rate=1e-3, decay=0.2, single_object_phase=0.125, singles_share=0.5)
 PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, pairs=(0.5,), views=4),
     "laptop": Config(tuned="laptop", pairs=(0.2,), hard_negatives=(0.0,)),
@@ -33,7 +35,7 @@ PRESETS: dict[str, Config] = {
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
     # Training lacks a quarter of the combinations of animal and texture. All models have CLIP's towers and rates.
     "strata": Config(
-        **EIGHT | {"world": "twelve", "recipe": Recipe(2000, learning_rate=1e-3, decay=0.2, singles_share=0.5)},
+        **EIGHT | {"world": "twelve", "recipe": STEADY},
         **{"architecture": "mini", "views": 8, "test_views": 2, "pairs": (1.0,), "hard_negatives": (0.2,), "seeds": 3},
         models=("clip", "siglip", "fdt", "sparo", "filip", "filip-phrases", "oc-clip"),
         base=BindingRecipe(compositions=0.75, **APART),
