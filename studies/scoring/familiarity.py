@@ -40,10 +40,8 @@ SIDES = ("true", "false")
 COLUMNS = tuple(f"{side}_{what}" for what in ("bindings", "seen", "texts_seen") for side in SIDES)
 ALL = "all"  # the row of all tasks
 COUNTED = "What only true and only false captions state: how much of it the given captions have"
-BY_STRATUM = (
-    "by which side of the differing bindings was seen; free of the shortcut: neither or both; "
-    "by how many were never seen, of the side with more"
-)
+BY_STRATUM = "by which side of the differing bindings was seen; free of the shortcut: neither or both"
+BY_UNSEEN = "by how many of the differing bindings were never seen, of the side that has more"
 UNSEEN = ("0 unseen", "1 unseen", "2 or more")
 ACCURACIES = ": official accuracy, %,"
 BLIND = "What words alone decide, %"
@@ -85,7 +83,8 @@ def report_familiarity(
     print_table(("task", "kind", *(f"{side}: seen" for side in SIDES)), count_rows(found, known.bindings), COUNTED)
     for model, points in (("Records", {}), *runs):
         title = f"{model}{ACCURACIES if points else ''} {BY_STRATUM}"
-        print_table(("task", "all", "free", *STRATA, UNREAD, *UNSEEN), stratum_rows(found, points), title)
+        print_table(("task", "all", "free", *STRATA, UNREAD), stratum_rows(found, points), title)
+        print_table(("task", *UNSEEN), unseen_rows(found, points), f"{model}{ACCURACIES if points else ''} {BY_UNSEEN}")
     prior = TrigramPrior(texts)
     blind = ((task, words_alone(bench, its, prior)) for task, its in by_task(items).items())
     print_table(("task", "records", *WORDS), (word_row(task, its) for task, its in blind if its), BLIND)
@@ -137,13 +136,20 @@ def seen_text(counts: Iterable[int | None]) -> str:
 
 
 def stratum_rows(found: Sequence[FamiliarRecord], points: Points) -> Iterator[list[str]]:
-    """Yield, by task, the accuracy (without points the number) of all records, of those of `FREE`, of each stratum, and
-    by how many bindings training never had."""
+    """Yield, by task, the accuracy (without points the number) of all records, of those of `FREE` and of each
+    stratum."""
     every = (*STRATA, UNREAD)
     for task, records in by_task(found).items():
         parts = ([r for r in records if r.stratum in group] for group in (every, FREE, *((name,) for name in every)))
-        by_unseen = ([r for r in records if r.unseen is not None and min(r.unseen, 2) == k] for k in range(len(UNSEEN)))
-        yield [task, *(accuracy_text(part, points) for part in (*parts, *by_unseen))]
+        yield [task, *(accuracy_text(part, points) for part in parts)]
+
+
+def unseen_rows(found: Sequence[FamiliarRecord], points: Points) -> Iterator[list[str]]:
+    """Yield, by task, the accuracy (without points the number) of records with no, one, and more unseen bindings."""
+    for task, records in by_task(found).items():
+        counted = [(min(r.unseen, len(UNSEEN) - 1), r) for r in records if r.unseen is not None]
+        parts = ([r for number, r in counted if number == k] for k in range(len(UNSEEN)))
+        yield [task, *(accuracy_text(part, points) for part in parts)]
 
 
 def accuracy_text(records: Sequence[FamiliarRecord], points: Points) -> str:

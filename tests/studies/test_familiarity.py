@@ -72,8 +72,10 @@ def test_accuracies_by_stratum_are_those_of_the_kept_scores(folder):
     """Of 8 records 6 are read; of neither and both one is right and one wrong."""
     done = familiarity(folder, "--scores", "runs/transfer")
     lines = [line.replace("│", " ").split() for line in done.stdout.splitlines() if "swap_att" in line]
-    assert ["swap_att", "8", "2", "1", "1", "3", "1", "2", "0", "3", "3"] in lines
-    assert ["swap_att", "62.5", "50.0", "0.0", "100.0", "100.0", "0.0", "50.0", "–", "100.0", "33.3"] in lines
+    assert ["swap_att", "8", "2", "1", "1", "3", "1", "2"] in lines
+    assert ["swap_att", "62.5", "50.0", "0.0", "100.0", "100.0", "0.0", "50.0"] in lines
+    assert ["swap_att", "0", "3", "3"] in lines
+    assert ["swap_att", "–", "100.0", "33.3"] in lines
     wrong = familiarity(folder, "--scores", "data")
     assert (wrong.returncode, "has no scores on sugarcrepe" in wrong.stderr) == (2, True)
 
