@@ -109,6 +109,8 @@ class FamiliarRecord(NamedTuple):
     seen: tuple[int | None, int | None]
     texts: tuple[int, int]
     """How often whole texts were seen."""
+    unseen: int | None
+    """How many of these bindings were never seen, on the side that has more; None if nothing is read."""
 
     @property
     def stratum(self) -> str:
@@ -123,7 +125,8 @@ def record_familiarity(item: "Item", known: Familiar, graph: Callable[[str], Sce
     true, false = (count_seen(known.bindings, side) for side in sides)
     whole = only_stated(item, lambda text: [plain_text(text.text)])
     texts = tuple(count_seen(known.texts, side) or 0 for side in whole)
-    return FamiliarRecord(item.record, item.task, sides, (true, false), texts)
+    unseen = max(sum(not known.bindings[one] for one in side) for side in sides) if any(sides) else None
+    return FamiliarRecord(item.record, item.task, sides, (true, false), texts, unseen)
 
 
 def facts_stated(graph: SceneGraph, known: Mapping[str, Object]) -> frozenset[Fact]:

@@ -38,6 +38,9 @@ class Config(Grid):
     """Places of single animals; empty takes places at the heights of those of pairs."""
     unseen_under: Annotated[Literal["all", "own"], DATA] = "all"
     """Relations in which an unseen pair is never in training: all, or only the tested one (own)."""
+    mentioned: Annotated[float, DATA, SHARE] = 1.0
+    """Probability that an animal of a training pair is mentioned in its caption; one always is. Below 1, `add relation`
+    is tested."""
     attributes: Annotated[float, DATA, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     seen_order: Annotated[bool, DATA] = False

@@ -57,7 +57,7 @@ class MultiObjectRecipe(SplitRecipe):
     exchanged_objects = staticmethod(exchanged_objects)
     tasks = tasks_named(
         *("swap all", "two mentioned", "assignment of 2", "assignment of 3", "assignment of 4", "illusion", "order"),
-        *("paraphrase", "replace texture", "replace animal"),
+        *("repeated animal", "repeated texture", "paraphrase", "replace texture", "replace animal"),
     )
 
     world: Annotated[str, FIRST] = "pug-textures"

@@ -137,8 +137,9 @@ class SplitRecipe(ABC):
         exchanges."""
         spec = self.caption_spec
         content = spec.training_content(scene) if subset == "train" else content_of(scene, self.seed, spec.template)
-        complete = self.exchanges == "slot" or sorted(content.objects) == sorted(scene.objects)
-        return content._replace(negative=len(scene.objects) == 2 and complete and self.swap(scene) != scene)
+        whole = len(content.objects) == len(scene.objects) == 2
+        complete = whole and (self.exchanges == "slot" or sorted(content.objects) == sorted(scene.objects))
+        return content._replace(negative=complete and self.swap(scene) != scene)
 
     @abstractmethod
     def plan(self, world: World) -> dict[str, list[Scene]]:

@@ -54,7 +54,8 @@ class SpatialRecipe(PairRecipe):
     exchanges: ClassVar[str] = "slot"
     swapped_pairs: ClassVar[str] = "in both orders"
     tasks = tasks_named(
-        *("swap size", "replace texture", "replace animal", "replace size", "replace relation", "add attribute")
+        *("swap size", "replace texture", "replace animal", "replace size", "replace relation", "add attribute"),
+        "add relation",
     )
 
     views: int = 2
@@ -73,6 +74,9 @@ class SpatialRecipe(PairRecipe):
     """Where training never shows an unseen pair or one of validation: in all relations, or in the tested one (own).
     With own they are drawn for each relation, and training shows some of them in the other one."""
 
+    mentioned: Annotated[float, FIRST, SHARE] = 1.0
+    """Probability that an animal of a training pair is mentioned in its caption; one always is. Below 1, `add relation`
+    is tested."""
     attributes: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     seen_order: Annotated[bool, FIRST] = False

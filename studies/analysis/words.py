@@ -53,6 +53,7 @@ MEANINGS: dict[str, str] = {
     "add animal": "a third animal added, which isn't in the image: a half-truth; recognition",
     "add attribute": "the true caption leaves out one animal's texture, the false one has a texture that isn't in the "
     "image: a half-truth; recognition",
+    "add relation": "the true caption mentions one animal, the false one both in a wrong relation: a half-truth",
     "swap all": "both captions mention all objects of the scene, more than any training caption",
     "two mentioned": "both captions mention only the two objects whose textures are exchanged",
     **{
@@ -60,6 +61,10 @@ MEANINGS: dict[str, str] = {
         for k, (n, percent) in {2: ("two", 50), 3: ("three", 17), 4: ("four", 4)}.items()
     },
     "illusion": "both captions mention one object, the false one with the texture of another object of the scene",
+    "repeated animal": "both captions mention an animal twice, in two textures; in the false one a texture is another "
+    "animal's. All words are true of the image",
+    "repeated texture": "both captions mention a texture twice, on two animals; in the false one an animal is there "
+    "only in another texture. All words are true of the image",
     "order": "two objects of the stated relations exchanged, or a relation reversed",
     "paraphrase": "two captions with the same content in two orders must both beat the swapped one. Chance is 33 %",
     "negation": "the true caption mentions one animal and denies an absent one, the false one denies one that is there",
@@ -81,6 +86,9 @@ SUBSETS: dict[str, str] = {
     "seen_pairs": "animal pairs of training with their two textures swapped, where training doesn't show the swap",
     "unseen_pairs": "animal pairs that no cell trains on",
     "different_bag": "animal pairs of training in textures other than theirs there: another bag of words",
+    "one_unseen_composition": "scenes of which, or of whose swap, training never shows one combination of animal and "
+    "texture",
+    "two_unseen_compositions": "scenes of which, or of whose swap, training never shows either combination",
     "train_pairs": "animal pairs of training that it shows swapped too, in new views; empty where none is",
     "seen_order": "animal pairs of training in the order that it shows, in new views: fit, not generalisation",
     "unseen_order": "animal pairs of training in the order that it doesn't show",

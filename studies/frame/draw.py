@@ -58,6 +58,13 @@ def _(part: parts.Rows, out: Path) -> dict[str, Any]:
 
 
 @write_page_part.register
+def _(part: parts.EstimateTable, out: Path) -> dict[str, Any]:
+    to_csv(out / f"{part.name}.csv", estimates_frame(part))
+    rows = [[*map(str, key), str(its)] for key, its in part.found.items()]
+    return table_content(part, pd.DataFrame(rows, columns=[*part.names, "estimate"]))
+
+
+@write_page_part.register
 def _(part: parts.Table, out: Path) -> dict[str, Any]:
     sheet = Sheet(part)
     to_csv(out / f"{part.name}.csv", estimates_frame(sheet.numbers))
@@ -155,7 +162,7 @@ def nothing_yet(part: parts.FilePart) -> dict[str, Any]:
     return {"kind": "paragraph", "text": mark_up(f"{part.says} Nothing is there to draw yet.")}
 
 
-def estimates_frame(numbers: PartNumbers) -> pd.DataFrame:
+def estimates_frame(numbers: PartNumbers | parts.EstimateTable) -> pd.DataFrame:
     """Return a row for each estimate: its labels, and its numbers as shares, as in results.csv."""
     rows = [dict(zip(numbers.names, key, strict=True)) | its._asdict() for key, its in numbers.found.items()]
     return pd.DataFrame(rows)

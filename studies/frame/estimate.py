@@ -171,3 +171,9 @@ def group_gap(first: pd.DataFrame, second: pd.DataFrame) -> Estimate:
 
 def rise(means: Float64[np.ndarray, "rows 2"]) -> Float64[np.ndarray, " rows"]:
     return (means[:, 1] - means[:, 0]).clip(-1, 1)
+
+
+def weigh_groups(parts: Sequence[pd.DataFrame], weights: Sequence[float]) -> Estimate:
+    """Estimate the weighted sum of the means of several groups, over the seeds that all have; `NOTHING` without one."""
+    its = curve_estimate(parts, lambda means: means @ np.array(weights)) if all(map(len, parts)) else None
+    return NOTHING if its is None else its._replace(signed=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from menagerie.envs.core.files import file_names
 from menagerie.envs.core.validation import SHARE
+from menagerie.generators.captions.hard_negatives.tasks import HALF_TRUTHS
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -72,6 +73,8 @@ class Grid(SplitStudy):
         return grid(self, **self.axes)
 
     def page(self, records: Records) -> Iterator[Part]:
+        from menagerie.studies.frame.strata import stratum_parts  # not needed for `--help`
+
         swaps, place = records.where(task="swap", subset=self.tests), tuple(self.places[0])
         rows = ("model", *place)
         yield from self.answer(swaps)
@@ -80,6 +83,10 @@ class Grid(SplitStudy):
         if len(self.models) > 1:
             says = f"Percentage points above {title_of(self.models[0])} on the same records, with intervals."
             yield Table("differences", swaps, rows, against={"model": self.models[0]}, says=says)
+            if len((half := records.where(task=HALF_TRUTHS, subset=self.tests)).scores):
+                says = f"{HALF_SAYS} Points above {title_of(self.models[0])} on the same records."
+                yield Table("half-truths", half, rows, ("subset", "task"), against={"model": self.models[0]}, says=says)
+        yield from stratum_parts(swaps)
         yield Heading("All tasks", INCOMPLETE)
         scores, files = records.scores, file_names(self.tests)
         for test in self.tests:
@@ -125,6 +132,7 @@ SAYS = """Accuracy (%) on swaps by test and model, and by what varies. Pairs: th
 hard negatives: the fraction of these pairs whose swapped images are in training too."""
 SUMMARY = """Accuracy (%) on swaps, mean over seeds. In brackets the number of animal pairs in training, of all that are
 kept neither for validation nor for unseen pairs."""
+HALF_SAYS = "Half-truths: the false caption is the true one and a false detail; half of it is true, and it is longer."
 INCOMPLETE = """Captions that leave out an animal or a texture are of a kind that training didn't have, unless its
 recipe says so: an accuracy below chance there is mostly a preference for shorter or longer captions."""
 

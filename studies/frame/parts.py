@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
+from menagerie.studies.analysis.intervals import Estimate
 from menagerie.studies.frame.arm import label_text
 from menagerie.studies.frame.records import Records
 
@@ -76,6 +77,15 @@ class Rows(FilePart):
     forms: ClassVar[tuple[str, ...]] = ("{}.csv",)
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class EstimateTable(FilePart):
+    """A table of given estimates by the labels `names`; its CSV has their numbers, as shares."""
+
+    forms: ClassVar[tuple[str, ...]] = ("{}.csv",)
+    names: Sequence[str]
+    found: Mapping[tuple[Any, ...], Estimate]
 
 
 @dataclass(frozen=True)

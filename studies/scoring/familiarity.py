@@ -41,6 +41,8 @@ COLUMNS = tuple(f"{side}_{what}" for what in ("bindings", "seen", "texts_seen") 
 ALL = "all"  # the row of all tasks
 COUNTED = "What only true and only false captions state: how much of it the given captions have"
 BY_STRATUM = "by which side of the differing bindings was seen; free of the shortcut: neither or both"
+BY_UNSEEN = "by how many of the differing bindings were never seen, of the side that has more"
+UNSEEN = ("0 unseen", "1 unseen", "2 or more")
 ACCURACIES = ": official accuracy, %,"
 BLIND = "What words alone decide, %"
 WORDS = ("same words", "bag", "length", "prefers", "trigrams")
@@ -77,11 +79,12 @@ def report_familiarity(
         return None if parser.fell_back(text) else parser.graph(text)
 
     found = [record_familiarity(item, known, graph) for item in items]
-    write_csv(out, ("record", "task", *COLUMNS, "stratum"), map(record_row, found))
+    write_csv(out, ("record", "task", *COLUMNS, "stratum", "unseen"), map(record_row, found))
     print_table(("task", "kind", *(f"{side}: seen" for side in SIDES)), count_rows(found, known.bindings), COUNTED)
     for model, points in (("Records", {}), *runs):
         title = f"{model}{ACCURACIES if points else ''} {BY_STRATUM}"
         print_table(("task", "all", "free", *STRATA, UNREAD), stratum_rows(found, points), title)
+        print_table(("task", *UNSEEN), unseen_rows(found, points), f"{model}{ACCURACIES if points else ''} {BY_UNSEEN}")
     prior = TrigramPrior(texts)
     blind = ((task, words_alone(bench, its, prior)) for task, its in by_task(items).items())
     print_table(("task", "records", *WORDS), (word_row(task, its) for task, its in blind if its), BLIND)
@@ -106,7 +109,7 @@ def read_captions(given: str, root: Path, parser: CaptionParser) -> tuple[list[s
 def record_row(its: FamiliarRecord) -> list[object]:
     sides = ([" ".join(b[::-1] if len(b) == 2 else b) for b in side] for side in its.bindings)
     bindings = ["; ".join(sorted(side)) for side in sides]
-    return [its.record, its.task, *bindings, *its.seen, *its.texts, its.stratum]
+    return [its.record, its.task, *bindings, *its.seen, *its.texts, its.stratum, its.unseen]
 
 
 def by_task(found: Sequence[Any]) -> dict[str, list[Any]]:
@@ -138,6 +141,14 @@ def stratum_rows(found: Sequence[FamiliarRecord], points: Points) -> Iterator[li
     every = (*STRATA, UNREAD)
     for task, records in by_task(found).items():
         parts = ([r for r in records if r.stratum in group] for group in (every, FREE, *((name,) for name in every)))
+        yield [task, *(accuracy_text(part, points) for part in parts)]
+
+
+def unseen_rows(found: Sequence[FamiliarRecord], points: Points) -> Iterator[list[str]]:
+    """Yield, by task, the accuracy (without points the number) of records with no, one, and more unseen bindings."""
+    for task, records in by_task(found).items():
+        counted = [(min(r.unseen, len(UNSEEN) - 1), r) for r in records if r.unseen is not None]
+        parts = ([r for number, r in counted if number == k] for k in range(len(UNSEEN)))
         yield [task, *(accuracy_text(part, points) for part in parts)]
 
 

@@ -35,6 +35,7 @@ RECIPES = {
     "stated": BindingRecipe(world="tiny", pairs=0.75, template="statement-conjunction", **SMALL),
     # Pairs drawn for each relation by itself, so that they differ.
     "spatial": SpatialRecipe(world="tiny", pairs=0.5, unseen_under="own", template="free-relation", **SMALL),
+    "spatial in part": SpatialRecipe(world="tiny", pairs=1.0, mentioned=0.6, attributes=0.6, **SMALL),
     "one relation": SpatialRecipe(world="tiny", pairs=0.5, relations=("above/under",), **SMALL),
     "dependence": DependenceRecipe(world="tiny", information=0.5, views=30, test_views=1, test_scenes=20),
     "counting": CountingRecipe(world="tiny", pairs=1.0, **SMALL),

@@ -32,6 +32,7 @@ LONG = MultiObjectRecipe(
 )
 SHORT = MultiObjectRecipe(layout="overlap", train_scenes=120, test_scenes=40, coverage=0.5)
 RECIPES = {"long": LONG, "short": SHORT}
+REPEATED = {"repeated animal", "repeated texture"}
 
 
 def everything(scene):
@@ -87,10 +88,11 @@ def outcomes(test, scorer, group):
 def test_tasks_are_there_for_every_number_of_objects():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
-        others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
+        others |= {"swap all", *REPEATED} | ({"two mentioned"} if n == 2 else set())
         assert set(asked_of("long")[f"seen_{n}"].tasks) == {"swap", *MultiObjectRecipe.tasks, FOUR_WAY} - others
         for kind in ("seen", "unseen"):
-            apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
+            apart = {"order", *REPEATED, *(f"assignment of {k}" for k in (2, 3, 4))}
+            apart |= {"swap all"} if n <= 3 else set()
             apart |= {"two mentioned"} if n == 2 else set()
             assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {"swap", *MultiObjectRecipe.tasks, FOUR_WAY} - apart
 
@@ -123,7 +125,7 @@ def check_known(name, subset, task):
         # Texts that say the same have the same objects; a turned relation has the same too.
         same = {"paraphrase": 1 / 2}.get(task, chance)
         assert abs(rates["objects alone"] - same) < tolerance
-        if not subset.startswith("search") and task != "order":
+        if not subset.startswith("search") and task not in ("order", *REPEATED):  # articles of repeated names differ
             assert rates["words"] == pytest.approx(chance)
 
 
@@ -169,6 +171,19 @@ def test_a_false_caption_has_as_many_unseen_compositions_as_its_caption():
             numbers = {len(unseen.intersection(text.graph.nodes)) for text in item.texts}
             assert len(numbers) == 1, item
             assert numbers == {0} or test.data.subset.startswith("unseen")
+
+
+def test_both_captions_repeat_a_name_of_objects_that_share_it():
+    for triplets, found in {0: set(), 1: REPEATED, 2: {"repeated animal"}}.items():
+        test = asked_of("long")[f"triplets_{triplets}"]
+        assert REPEATED.intersection(test.tasks) == found
+        for item in (item for item in test.items if item.task in found):
+            at = item.task == "repeated animal"
+            shown = {name for obj in test.data.records.scenes[item.images[0]].objects for name in obj[:2]}
+            for text in item.texts:
+                named = [node.split(maxsplit=1) for node in text.graph.nodes[:-1]]
+                assert len({its[at] for its in named}) == 1
+                assert {name for its in named for name in its} <= shown
 
 
 def test_true_texts_above_false_ones():

@@ -258,7 +258,7 @@ ROWS = [
     (TWO, {"hard_negatives": 0.0}, nested),
     (TWO, {"hard_negatives": 1.0}, lambda its, before: nested(before, its)),
     ("multi-object", {"hard_negatives": 0.25}, other_scenes),
-    ("binding multi-object", {"mentioned": 0.5}, tells_less),
+    (f"{TWO} multi-object", {"mentioned": 0.5}, tells_less),
     (f"{TWO} multi-object", {"attributes": 0.4}, tells_less),
     (f"{TWO} multi-object", {"attributes": 0.0}, tells_less),
     ("binding multi-object", {"salient": 1.0}, tells_less),

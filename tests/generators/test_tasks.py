@@ -29,7 +29,7 @@ def spec_of(recipe, words=VOCABULARY, **fields):
 
 BINDING, SPATIAL = spec_of(BindingRecipe), spec_of(SpatialRecipe)
 ALL_CONTEXTS = [
-    spec_of(recipe, Vocabulary.of(world), template=name, negated=0.5)
+    spec_of(recipe, Vocabulary.of(world), template=name, negated=0.5, mentioned=0.5)
     for world in (WORLD, SIZED)
     for recipe in (BindingRecipe, SpatialRecipe)
     for name, template in TEMPLATES.items()
@@ -80,7 +80,7 @@ def test_contract(task, context):
         assert parse_caption(true.text, world) == true.graph
         assert parse_caption(false.text, world) == false.graph
         assert max(len(text.text.split()) for text in (true, false)) < tokens, "with the end token"
-        assert len(false.graph.nodes) - len(true.graph.nodes) == (task == "add animal")
+        assert len(false.graph.nodes) - len(true.graph.nodes) == (task in ("add animal", "add relation"))
 
 
 def test_one_relation_has_none_to_replace_it_with():

@@ -61,6 +61,7 @@ def test_each_record_has_its_counts_and_its_stratum(folder):
     assert done.returncode == 0, done.stderr
     rows = [row for row in read_rows(folder / "found.csv") if row["task"] == "swap_att"]
     assert [row["stratum"] for row in rows] == [stratum for *_, stratum in RECORDS]
+    assert [row["unseen"] for row in rows] == ["2", "2", "1", "2", "1", "1", "", ""]
     first, both = rows[0], rows[2]
     assert (first["true_bindings"], first["true_seen"], first["false_seen"]) == ("grass lion; red camel", "2", "0")
     assert (both["true_seen"], both["false_seen"]) == ("2", "1")
@@ -73,6 +74,8 @@ def test_accuracies_by_stratum_are_those_of_the_kept_scores(folder):
     lines = [line.replace("│", " ").split() for line in done.stdout.splitlines() if "swap_att" in line]
     assert ["swap_att", "8", "2", "1", "1", "3", "1", "2"] in lines
     assert ["swap_att", "62.5", "50.0", "0.0", "100.0", "100.0", "0.0", "50.0"] in lines
+    assert ["swap_att", "0", "3", "3"] in lines
+    assert ["swap_att", "–", "100.0", "33.3"] in lines
     wrong = familiarity(folder, "--scores", "data")
     assert (wrong.returncode, "has no scores on sugarcrepe" in wrong.stderr) == (2, True)
 

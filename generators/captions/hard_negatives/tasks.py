@@ -13,7 +13,7 @@ To add a task, add an entry to `TASKS`, and its name to the kinds of splits that
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from menagerie.envs.core.identity import generator
@@ -109,6 +109,13 @@ def add_attribute(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     return write_captions(scene, spec, *either)
 
 
+def add_relation(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
+    """For a red cat above a white caribou: "a red cat" against "a red cat under a white caribou"."""
+    objects = spec.order(scene)
+    (predicate,) = chain([obj.slot for obj in objects], 1)
+    return spec.caption(scene, objects[:1]), spec.caption(scene, objects, (converses()[predicate],))
+
+
 def negate_object(scene: Scene, spec: CaptionSpec, pure: bool) -> TaskCaptions:
     """For a red cat and a white caribou: "a red cat and no grass pig" against "a red cat and no white caribou"; if
     `pure`: "no grass pig" against "no white caribou"."""
@@ -149,6 +156,23 @@ def illusion(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     pair = [scene.objects[i] for i in exchanged_objects(scene)]
     first = int(generator(spec.seed, "illusion", scene.key).integers(2))
     return write_captions(scene, spec, (pair[first],), (pair[first]._replace(texture=pair[1 - first].texture),))
+
+
+def repeat_name(scene: Scene, spec: CaptionSpec, field: str, changed: str) -> TaskCaptions | None:
+    """For a scene of a red cat, a grass cat and a white dog: "a red cat and a grass cat" against "a red cat and a white
+    cat". Both captions name one animal (or, by `field`, one texture) twice, and all their words are true of the image.
+    None if no two objects share it while a third has another, or if train doesn't show all compositions."""
+    shown = {obj[:2] for obj in scene.objects}
+    false = [
+        (pair, tuple(new if obj == old else obj for obj in pair))
+        for pair in combinations(spec.order(scene), 2)
+        for old, other in product(pair, scene.objects)
+        if getattr(pair[0], field) == getattr(pair[1], field)
+        and (new := old._replace(**{changed: getattr(other, changed)}))[:2] not in shown
+    ]
+    if spec.recipe["coverage"] < 1 or not false:
+        return None
+    return write_captions(scene, spec, *false[generator(spec.seed, "repeated", field, scene.key).integers(len(false))])
 
 
 def misstate_relation(scene: Scene, spec: CaptionSpec) -> TaskCaptions | None:
@@ -204,6 +228,11 @@ def negates(spec: CaptionSpec) -> bool:
     return spec.recipe.get("negated", 0.0) > 0
 
 
+def mentions_some(spec: CaptionSpec) -> bool:
+    """Whether captions of train leave out objects: else one that does would be of a kind that training didn't have."""
+    return spec.recipe.get("mentioned", 1.0) < 1
+
+
 class Task(NamedTuple):
     """A task, and what it needs of a split whose kind has it."""
 
@@ -225,6 +254,8 @@ TASKS: dict[str, Task] = {
     "two mentioned": Task(partial(swap_with, pair_only=True)),
     **{f"assignment of {k}": Task(partial(assignment, number=k)) for k in range(LEAST, MOST_ASSIGNED + 1)},
     "illusion": Task(illusion),
+    "repeated animal": Task(partial(repeat_name, field="animal", changed="texture")),
+    "repeated texture": Task(partial(repeat_name, field="texture", changed="animal")),
     "order": Task(misstate_relation),
     "paraphrase": Task(paraphrase, true_texts=2),
     "replace texture": Task(partial(replace_value, field="texture"), ("textures", 3)),
@@ -233,12 +264,14 @@ TASKS: dict[str, Task] = {
     "replace relation": Task(replace_relation, suits=lambda spec: len(spec.recipe.get("relations", ())) > 1),
     "add animal": Task(add_animal, ("animals", 3)),
     "add attribute": Task(add_attribute, ("textures", 3)),
+    "add relation": Task(add_relation, suits=mentions_some),
     "negation": Task(partial(negate_object, pure=False), suits=negates),
     "pure negation": Task(partial(negate_object, pure=True), suits=negates),
 }
-ONLY_OF_SEVERAL = ("swap all", "two mentioned", "assignment", "illusion", "order", "paraphrase")
+ONLY_OF_SEVERAL = ("swap all", "two mentioned", "assignment", "illusion", "repeated", "order", "paraphrase")
 PAIR_TASKS = tuple(name for name in TASKS if not name.startswith(ONLY_OF_SEVERAL))
 """Tasks of splits of pairs, in the order of reports."""
+HALF_TRUTHS = tuple(name for name in TASKS if name.startswith("add "))
 
 
 def tasks_named(*names: str) -> dict[str, Task]:
