@@ -22,7 +22,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import product, zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
@@ -111,7 +111,7 @@ class Config(AmountSearch):
             raise UserError(f"--ladder has two fractions or more, rising; got {self.ladder}")
 
     def rungs(self) -> Iterator[Arm]:
-        for seed, pairs, model in product(range(self.seeds), self.ladder, self.models):
+        for seed, pairs, model in product(self.seed_numbers, self.ladder, self.models):
             for steps in self.budgets or (0,):
                 yield self.arm(model, self.everything._replace(pairs=pairs), seed, steps)
 
@@ -297,7 +297,7 @@ class Config(AmountSearch):
             {"question": p.question, "model": p.model, "trial": p.number, "state": p.state}
             | {**p.setting._asdict(), "images": p.images, "steps": p.runs.chosen[0].cell.recipe.steps}
             | {"images_seen": p.runs.chosen[0].cell.images_seen, "validation": p.accuracy}
-            | {f"validation_{k}": dict(enumerate(p.runs.validations)).get(k) for k in range(self.seeds)}
+            | {f"validation_{k}": its for k, its in zip_longest(self.seed_numbers, p.runs.validations)}
             | {"test": self.on_test(records, p) if p.here else None}
             for p in points
         ]
