@@ -152,15 +152,18 @@ class LeftRight(SplitStudy):
     def slopes(self, records: Records) -> "dict[tuple[str, str, str], Estimate]":
         """Return, by model, test and number: the accuracy of the lowest cell; and per doubling of names and of layouts,
         how much accuracy rises over the grid, and how much more with names, over the seeds that all cells have."""
+        from menagerie.studies.frame.estimate import estimate
         from menagerie.studies.measures.robustness import contrast
 
         found, places = {}, list(product(self.names, self.layouts))
-        for model, (pairs, subset), layouts in product(self.models, OF.items(), (SHOWN, OTHER)):
-            its = by_layout(records, subset).where(model=model, subset=layouts)
-            cells, test = its.estimates((NAMES, LAYOUTS)), f"{pairs}, {layouts}"
-            if len(cells) == len(places):
-                found[model, test, "lowest cell"] = min(cells.values(), key=lambda one: one.value)
-                parts = [its.where(names=names, layouts=shown).points for names, shown in places]
+        for model, (pairs, subset) in product(self.models, OF.items()):
+            points = by_layout(records, subset).where(model=model).points
+            cells = dict(iter(points.groupby(["subset", NAMES, LAYOUTS]))) if len(points) else {}
+            for layouts in (SHOWN, OTHER):
+                parts, test = [cells.get((layouts, *place)) for place in places], f"{pairs}, {layouts}"
+                if any(part is None for part in parts):
+                    continue
+                found[model, test, "lowest cell"] = min(map(estimate, parts), key=lambda its: its.value)
                 for number, slope in doublings(places).items():
                     if rise := contrast(parts, slope, signed=True):
                         found[model, test, number] = rise
