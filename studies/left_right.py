@@ -79,7 +79,7 @@ class LeftRight(SplitStudy):
     rungs: Annotated[tuple[str, ...], options.WHAT, options.FIRST, GROWS] = (*PATH, *BESIDE, *REMEDIES)
     """Rungs by name: those of the path, variants of its first rung, and remedies for "our rates"."""
     names: Annotated[tuple[int, ...], options.DATA, options.FIRST, GROWS] = ()
-    """Numbers of names in a grid of names and layouts: 5, 10, 15 or 20."""
+    """Numbers of names in a grid of names and layouts: 6, 10, 15 or 20."""
     layouts: Annotated[tuple[int, ...], options.DATA, options.FIRST, GROWS, Range(1, TURN - 1)] = ()
     """Numbers of layouts, of 45, that training shows in this grid."""
 
@@ -245,7 +245,7 @@ PRESETS = {
     ),
     "laptop": LeftRight(**ROW, seeds=3, recipe=Recipe(steps=1000, batch=128, learning_rate=1e-3, augment=False)),
     "diversity": LeftRight(
-        **ROW | {"rungs": (), "names": (5, 10, 20), "layouts": (2, 8, 32), "seeds": 3, "test_scenes": 2000},
+        **ROW | {"rungs": (), "names": (6, 10, 20), "layouts": (2, 8, 32), "seeds": 3, "test_scenes": 2000},
         recipe=Recipe(steps=1000, batch=128, learning_rate=1e-3, augment=False, singles_share=0.1),
     ),
 }
