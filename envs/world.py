@@ -201,6 +201,6 @@ WORLDS: dict[str, World] = {
     # With layouts in turn, so that training's views are its layouts.
     **{
         f"row-{n}-in-turn": replace(PLAIN, name=f"row-{n}-in-turn", animals=ANIMALS[:n], row=ObjectRow(in_turn=True))
-        for n in (6, 10, 15, 20)
+        for n in (6, 10, 20)
     },
 }

@@ -9,7 +9,6 @@ that the diversity of labels drives generalisation more than that of layouts: a 
     python studies/left_right.py --preset smoke        # two rungs, under 90 seconds on 2 cores
     python studies/left_right.py                       # laptop: all rungs, three seeds, under an hour
     python studies/left_right.py --rungs "their setting" "5 names" --seeds 5
-    python studies/left_right.py --models clip oc-clip
     python studies/left_right.py --preset diversity    # names x layouts: which helps unseen pairs more?
 """
 
@@ -78,9 +77,9 @@ class LeftRight(SplitStudy):
 
     rungs: Annotated[tuple[str, ...], options.WHAT, options.FIRST, GROWS] = (*PATH, *BESIDE, *REMEDIES)
     """Rungs by name: those of the path, variants of its first rung, and remedies for "our rates"."""
-    names: Annotated[tuple[int, ...], options.DATA, options.FIRST, GROWS] = ()
-    """Numbers of names in a grid of names and layouts: 6, 10, 15 or 20."""
-    layouts: Annotated[tuple[int, ...], options.DATA, options.FIRST, GROWS, Range(1, TURN - 1)] = ()
+    names: Annotated[tuple[int, ...], options.DATA, GROWS] = ()
+    """Numbers of names in a grid of names and layouts: 6, 10 or 20."""
+    layouts: Annotated[tuple[int, ...], options.DATA, GROWS, Range(1, TURN - 1)] = ()
     """Numbers of layouts, of 45, that training shows in this grid."""
 
     def check(self) -> None:
