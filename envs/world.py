@@ -22,6 +22,8 @@ class ObjectRow(NamedTuple):
     columns: int = 10
     places: tuple[int, ...] = tuple(range(10))
     """The columns that objects may take; two objects stand in any two of them."""
+    in_turn: bool = False
+    """Whether the view alone decides the columns: `views` views show as many layouts until all had their turn."""
 
 
 @dataclass(frozen=True)
@@ -196,4 +198,9 @@ WORLDS: dict[str, World] = {
     "row-two-places": replace(PLAIN, name="row-two-places", row=TWO_PLACES),
     "row-15-textures": replace(PUG, name="row-15-textures", animals=ANIMALS[:15], row=ObjectRow()),
     "pug-plain": PLAIN,
+    # With layouts in turn, so that training's views are its layouts.
+    **{
+        f"row-{n}-in-turn": replace(PLAIN, name=f"row-{n}-in-turn", animals=ANIMALS[:n], row=ObjectRow(in_turn=True))
+        for n in (6, 10, 20)
+    },
 }

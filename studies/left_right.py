@@ -3,21 +3,26 @@ break?
 
 Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809) train a one-layer CLIP on images of ten positions in a row,
 each a label or empty, and find left and right learnt for pairs of labels that were never shown together. This study
-goes from that setting to ours in rungs, each with one change more (studies/analysis/ablations.toml).
+goes from that setting to ours in rungs, each with one change more (studies/analysis/ablations.toml). They also find
+that the diversity of labels drives generalisation more than that of layouts: a grid of both, at equal images and steps.
 
     python studies/left_right.py --preset smoke        # two rungs, under 90 seconds on 2 cores
     python studies/left_right.py                       # laptop: all rungs, three seeds, under an hour
     python studies/left_right.py --rungs "their setting" "5 names" --seeds 5
-    python studies/left_right.py --models clip oc-clip
+    python studies/left_right.py --preset diversity    # names x layouts: which helps unseen pairs more?
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
-from typing import Any, ClassVar
+from itertools import accumulate, product
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from menagerie.envs.core.errors import choose
+from menagerie.envs.core import options
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.validation import Range
+from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SEEN, TESTED, SpatialRecipe, subset_name
@@ -27,12 +32,16 @@ from menagerie.studies.analysis.papers import RUNGS
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.claims import Verdict, claim_parts, make_verdict, points_above
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.options import Axis
-from menagerie.studies.frame.parts import Bars, Heading, Part, Table
+from menagerie.studies.frame.options import GROWS
+from menagerie.studies.frame.parts import Bars, Heading, HeatMap, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.rows import row_arm
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.command_line import scorer_options
+
+if TYPE_CHECKING:
+    from menagerie.studies.analysis.intervals import Estimate
+    from menagerie.studies.measures.robustness import Statistic
 
 RELATION = "left/right"
 SEEN_ORDER, UNSEEN_ORDER, UNSEEN_PAIRS = (subset_name(RELATION, kind) for kind in (SEEN, *TESTED))
@@ -50,6 +59,11 @@ FEWER = {
     "5 names": "more with fifteen labels than with five",
     "none in both orders": "more with both orders than with one",
 }
+TURN = 45  # layouts of a row: two of ten columns
+SHOWN, OTHER = "layouts that train shows", "other layouts"
+TRAINED, UNSEEN = "trained pairs", "unseen pairs"
+OF = {TRAINED: SEEN_ORDER, UNSEEN: UNSEEN_PAIRS}
+NAMES, LAYOUTS, MORE = "names", "layouts", "names above layouts"
 
 
 @dataclass(frozen=True)
@@ -61,25 +75,43 @@ class LeftRight(SplitStudy):
     )
     decides: ClassVar[tuple[str, ...]] = ("split", "base")
 
-    rungs: Axis[str] = (*PATH, *BESIDE, *REMEDIES)
+    rungs: Annotated[tuple[str, ...], options.WHAT, options.FIRST, GROWS] = (*PATH, *BESIDE, *REMEDIES)
     """Rungs by name: those of the path, variants of its first rung, and remedies for "our rates"."""
+    names: Annotated[tuple[int, ...], options.DATA, GROWS] = ()
+    """Numbers of names in a grid of names and layouts: 6, 10 or 20."""
+    layouts: Annotated[tuple[int, ...], options.DATA, GROWS, Range(1, TURN - 1)] = ()
+    """Numbers of layouts, of 45, that training shows in this grid."""
 
     def check(self) -> None:
         super().check()
         for rung in self.rungs:
             choose("rung", rung, LINES)
+        for names in self.names:
+            choose("world of --names", world_in_turn(names), WORLDS)
+        if (self.names or self.layouts) and min(len({*self.names}), len({*self.layouts})) < 2:
+            raise UserError("a slope needs two numbers of each: give --names and --layouts several, or neither")
+        if not (self.rungs or self.names):
+            raise UserError("nothing to train: give --rungs, or --names and --layouts")
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         for seed in self.seed_numbers:
             for rung in self.rungs:
                 for model in self.models:
                     yield self.arm(model, rung, seed)
+            for names, layouts, model in product(self.names, self.layouts, self.models):
+                arm = self.at(model, seed, world=world_in_turn(names), views=layouts, test_views=TURN)
+                yield arm._replace(labels={NAMES: names, LAYOUTS: layouts})
 
     def arm(self, model: str, rung: str, seed: int) -> Arm:
         return row_arm(self, spec_of(model), LINES[rung], seed, {"rung": rung})
 
     def page(self, records: Records) -> Iterator[Part]:
-        swaps = records.where(task="swap")
+        if self.names:
+            yield from self.diversity(records)
+        if self.rungs:
+            yield from self.ladder(records.where(lambda arm: "rung" in arm.labels, task="swap"))
+
+    def ladder(self, swaps: Records) -> Iterator[Part]:
         yield from claim_parts(list(self.verdicts(swaps.where(subset=UNSEEN_PAIRS, model="clip"))), CLAIMS)
         unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *REMEDIES), subset=UNSEEN_PAIRS)
         yield Bars("unseen-pairs", unseen, rows=("rung",), panels=("model",), dots=True, says=FIGURE_SAYS)
@@ -104,6 +136,72 @@ class LeftRight(SplitStudy):
             for rung, text in FEWER.items():
                 gap = group_gap(points[rung], points[FIRST]) if len(points[rung]) else None
                 yield make_verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gap, 1)
+
+    def diversity(self, records: Records) -> Iterator[Part]:
+        """Yield the slopes of the grid of names and layouts, and its cells."""
+        yield Heading("Names and layouts", DIVERSITY_SAYS)
+        for (model, test, number), its in self.slopes(records).items():
+            if (test, number) == (f"{UNSEEN}, {SHOWN}", MORE):
+                yield Sentence(f"{model}: a doubling of names is worth {its} points more than one of layouts.")
+        for pairs, subset in OF.items():
+            cells, name = by_layout(records, subset), pairs.replace(" ", "-")
+            yield HeatMap(name, cells, x=LAYOUTS, y=NAMES, says=f"Accuracy (%) on swaps of {pairs}.")
+            yield Table(f"{name}-all", cells, ("model", NAMES, LAYOUTS), intervals=True)
+
+    def slopes(self, records: Records) -> "dict[tuple[str, str, str], Estimate]":
+        """Return, by model, test and number: the accuracy of the lowest cell; and per doubling of names and of layouts,
+        how much accuracy rises over the grid, and how much more with names, over the seeds that all cells have."""
+        from menagerie.studies.frame.estimate import estimate
+        from menagerie.studies.measures.robustness import contrast
+
+        found, places = {}, list(product(self.names, self.layouts))
+        for model, (pairs, subset) in product(self.models, OF.items()):
+            points = by_layout(records, subset).where(model=model).points
+            cells = dict(iter(points.groupby(["subset", NAMES, LAYOUTS]))) if len(points) else {}
+            for layouts in (SHOWN, OTHER):
+                parts, test = [cells.get((layouts, *place)) for place in places], f"{pairs}, {layouts}"
+                if any(part is None for part in parts):
+                    continue
+                found[model, test, "lowest cell"] = min(map(estimate, parts), key=lambda its: its.value)
+                for number, slope in doublings(places).items():
+                    if rise := contrast(parts, slope, signed=True):
+                        found[model, test, number] = rise
+        return found
+
+    def export(self, records: Records) -> None:
+        """Write the slopes of the grid of names and layouts into `slopes.csv`, in shares."""
+        if self.names:
+            rows = [(*key, *its[:3]) for key, its in self.slopes(records).items()]
+            write_csv(records.out / "slopes.csv", ("model", "test", "number", "value", "low", "high"), rows)
+
+
+def world_in_turn(names: int) -> str:
+    return f"row-{names}-in-turn"
+
+
+def by_layout(records: Records, subset: str) -> Records:
+    """Return the swaps of the grid in a test, sorted into layouts that train shows and others. A view shows the layout
+    of its number in the turn, and training has the first ones."""
+    swaps = records.where(lambda arm: NAMES in arm.labels, task="swap", subset=subset)
+    layout = {key: int(key.rpartition("|")[2]) % TURN for key in (swaps.points["scene"] if len(swaps.points) else ())}
+
+    def group(arm: Arm) -> Mapping[str, str]:
+        return {key: SHOWN if its < arm.labels[LAYOUTS] else OTHER for key, its in layout.items()}
+
+    return swaps.regroup((SHOWN, OTHER), group)
+
+
+def doublings(places: Sequence[tuple[int, int]]) -> "dict[str, Statistic]":
+    """Return the slopes of a plane through the means of cells, by the binary logarithms of their numbers of names and
+    of layouts (least squares): those of names, of layouts, and the first minus the second."""
+    import numpy as np
+
+    from menagerie.studies.measures.robustness import clip_to_range
+
+    logs = np.log2(places)
+    names, layouts = np.linalg.pinv(logs - logs.mean(0))
+    weights = {NAMES: names, LAYOUTS: layouts, MORE: names - layouts}
+    return {name: clip_to_range(lambda means, its=its: means @ its, len(places)) for name, its in weights.items()}
 
 
 @cache  # the page is drawn after every run
@@ -131,6 +229,9 @@ TABLES = {
     "beside": ("Changes of their setting", f"Each rung is “{FIRST}” with one change."),
     "remedies": ("Remedies", f"Each rung is “{OUR_RATES}” with one change."),
 }
+DIVERSITY_SAYS = """Training shows pairs of more or fewer names, in more or fewer layouts (choices of two of ten
+columns, the same for all pairs and seeds), for equally many steps with as many images of pairs. All 45 layouts are
+tested."""
 CLAIMS = """Points above 90 %, or above the other rung. Yamamoto, Noguchi and Tanizawa (2026) train on images of ten
 positions as here, with towers of one layer; sizes, steps and captions are ours."""
 
@@ -142,6 +243,10 @@ PRESETS = {
         recipe=Recipe(steps=60, batch=32, warmup=5, augment=False),
     ),
     "laptop": LeftRight(**ROW, seeds=3, recipe=Recipe(steps=1000, batch=128, learning_rate=1e-3, augment=False)),
+    "diversity": LeftRight(
+        **ROW | {"rungs": (), "names": (6, 10, 20), "layouts": (2, 8, 32), "seeds": 3, "test_scenes": 2000},
+        recipe=Recipe(steps=1000, batch=128, learning_rate=1e-3, augment=False, singles_share=0.1),
+    ),
 }
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ change, or OC-CLIP, which is the upper row. All have the same steps and images, 
     python studies/text_embeddings.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/text_embeddings.py                     # laptop: 12 animals, 32 px, three seeds, about an hour
     python studies/text_embeddings.py --rows "wider text tower" "model=sparo" OC-CLIP
+    python studies/text_embeddings.py --preset linear     # does a linear map of CLIP's text recover binding?
 
 Rows by name are in studies/analysis/ablations.toml; a row of your own is a line of configuration. Measured are swaps on
 unseen pairs, and the bits of image embedding, text embedding and score (studies/measures/bits.py).
@@ -18,6 +19,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+import tyro
 from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError
@@ -25,6 +27,7 @@ from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.options import DATA, FIRST, MODEL
 from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.recipe import Recipe
@@ -36,6 +39,8 @@ from menagerie.studies.frame.rows import base_row, explain_rows, table_columns
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from menagerie.studies.analysis.intervals import Estimate
     from menagerie.studies.frame.records import Records
     from menagerie.studies.measures.bits import Bits
@@ -66,6 +71,8 @@ class TextEmbeddings(AblationStudy):
     """Towers of all rows that name no others."""
     most_animals: Annotated[int, DATA, Range(4, 1000)] = 12
     """Largest number of animals of the probe set, which takes the world's first."""
+    training: Annotated[Recipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """Training of all rows on a recipe or a file; None takes the grid's."""
 
     title = "What is a better text embedding worth?"
 
@@ -76,7 +83,8 @@ class TextEmbeddings(AblationStudy):
 
     def narrow(self, grid: SplitStudy) -> SplitStudy:
         if self.base or self.split:
-            return replace(super().narrow(grid), architecture=self.architecture, tuned="")
+            recipe = self.training or grid.recipe
+            return replace(super().narrow(grid), architecture=self.architecture, tuned="", recipe=recipe)
         given: dict[str, Any] = {"pairs": (self.pairs,), "hard_negatives": (self.hard_negatives,), "tuned": ""}
         recipe = replace(RECIPE, steps=grid.recipe.steps) if self.cell != "smoke" else grid.recipe
         given |= {"world": self.world, "architecture": self.architecture, "recipe": recipe, "hold_out": self.hold_out}
@@ -113,10 +121,10 @@ class TextEmbeddings(AblationStudy):
         return [self.probed[arm.labels["split"]]]
 
     def tests(self, split: str, records: "Records") -> "Records":
-        """Return the swaps of unseen pairs of a split; all swaps if it has none of these."""
+        """Return the swaps of unseen pairs, or compositions, of a split; all swaps if it has none of these."""
         data = next(arm.cell.data for arm in self.arms if arm.labels["split"] == split)
         swaps = [test for test in table_columns(data) if test[1] == "swap"]
-        unseen = [test for test in swaps if test[0].endswith("unseen_pairs")]
+        unseen = [test for test in swaps if test[0].endswith("unseen_pairs") or test[0].startswith("unseen_")]
         return records.where(split=split, test=tuple(unseen or swaps))
 
     def page(self, records: "Records") -> "Iterator[Part]":
@@ -158,20 +166,37 @@ class TextEmbeddings(AblationStudy):
         return Rows(f"held-{split}", header, lines, says=f"The {split} split. {HELD} {LOOSE}")
 
     def export(self, records: "Records") -> None:
-        """Write all shares of leads into `remedies.csv`, and all rows of the measures into `bits.csv` too."""
+        """Write all shares of leads into `remedies.csv`, all rows of the measures into `bits.csv`, and the numbers of
+        rows into `rows.csv`."""
         import pandas as pd
 
         from menagerie.studies.analysis.tables import to_csv
         from menagerie.studies.measures.bits import rows_at_steps
 
-        rows, measured = [], []
+        rows, measured, numbers = [], [], []
         for split in (split for split in self.bits if records.where(split=split).results):
             measured.append(rows_at_steps(records.where(split=split), self.bits[split]))
+            numbers += self.numbers(split, records, measured[-1])
             for its in remedies(self.tests(split, records), base_row(self.spec), self.upper)[1]:
                 rows.append([split, its.row, its.accuracy.value, *(its.share or [None] * 3)[:3], its.outcome])
         write_csv(records.out / "remedies.csv", ("split", "row", "accuracy", "share", "low", "high", "outcome"), rows)
         if any(map(len, measured)):
             to_csv(records.out / "bits.csv", pd.concat(measured, ignore_index=True))
+        write_csv(records.out / "rows.csv", ("split", "row", "number", "value", "low", "high"), numbers)
+
+    def numbers(self, split: str, records: "Records", measured: "pd.DataFrame") -> Iterator[list[Any]]:
+        """Yield lines of (split, row, number, value, low, high): each row's accuracy on the swaps of each test, how far
+        that is above the base row, and the bits of each stage."""
+        from menagerie.studies.measures.bits import OF, STAGES, mean_bits
+
+        base, swaps = base_row(self.spec), records.where(split=split, task="swap")
+        for against, words in ((None, "swaps"), ({"row": base}, f"swaps above {base}")):
+            for (row, test), its in swaps.estimates(("row", "subset"), against).items():
+                yield [split, row, f"{test}: {words}", *its[:3]]
+        held = mean_bits(measured[measured["measure"] == "bits"], ("row", *OF)) if len(measured) else {}
+        for (row, *stage), its in held.items():
+            if name := STAGES.get(tuple(stage)):
+                yield [split, row, f"bits: {name}", *its[:3]]
 
 
 class Remedy(NamedTuple):
@@ -245,6 +270,14 @@ PRESETS: dict[str, TextEmbeddings] = {
         **{"world": "tiny", "pairs": 0.5, "architecture": "nano"},
     ),
     "laptop": TextEmbeddings(steps=1000),
+    # Koishigarina et al. 2025 (LABCLIP), where CLIP has learnt the scenes of training.
+    "linear": TextEmbeddings(
+        **{"rows": ("LABCLIP",), "upper": "LABCLIP"},
+        base=MultiObjectRecipe(
+            **{"world": "eight-textures", "objects": (1, 2), "test_objects": (2,), "coverage": 0.75, "test_scenes": 200}
+        ),
+        training=Recipe(steps=4000, learning_rate=1e-3, decay=0.2, single_object_phase=0.125),
+    ),
 }
 
 if __name__ == "__main__":

@@ -21,5 +21,5 @@ def image_identity(world: World, resolution: int) -> str:
     """Return a hash of everything that decides the images of a world. Groups of animals change no image and aren't in
     the hash."""
     names = (world.name, world.animals, world.textures, world.backgrounds, world.sizes)
-    row = [ROW_VERSION, world.row] if world.row else []
+    row = [ROW_VERSION, world.row if world.row.in_turn else world.row[:2]] if world.row else []
     return digest([RENDER_VERSION, resolution, *names, world.own, *row])

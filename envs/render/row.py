@@ -7,7 +7,7 @@ of an object is the mean of its animal's and its texture's patterns; the rest of
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations
 from pathlib import Path
 
@@ -89,14 +89,26 @@ class RowRenderer:
 
 
 def object_columns(scene: Scene, row: ObjectRow) -> tuple[int, ...]:
-    """Return the column of each object, chosen at random with the animals and the view as the seed; raises for a scene
-    that `check_scene` refuses."""
+    """Return the column of each object, chosen at random with the animals and the view as the seed, or by the view
+    alone if the row's layouts are in turn; raises for a scene that `check_scene` refuses."""
     random = generator(0, "row", *sorted(obj.animal for obj in scene.objects), scene.view)
+    if row.in_turn:
+        check_scene(scene)
+        layouts = layouts_in_turn(row)
+        both = layouts[scene.view % len(layouts)]
+        return both if len(scene.objects) == 2 else (both[random.integers(2)],)
     if len(scene.objects) == 1:
         return (row.places[random.integers(len(row.places))],)
     check_scene(scene)
     layouts = list(combinations(sorted(row.places), 2))
     return layouts[random.integers(len(layouts))]
+
+
+@cache
+def layouts_in_turn(row: ObjectRow) -> tuple[tuple[int, int], ...]:
+    """Return all choices of two columns, in the order in which the views of a row with layouts in turn show them."""
+    layouts = list(combinations(sorted(row.places), 2))
+    return tuple(layouts[i] for i in generator(0, "layouts in turn").permutation(len(layouts)))
 
 
 def check_scene(scene: Scene) -> None:

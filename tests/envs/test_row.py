@@ -69,6 +69,16 @@ def test_row_image_depends_on_its_scene_alone():
     assert not out.masks[0, 0].any()
 
 
+def test_layouts_in_turn_are_of_the_view_alone():
+    row = WORLDS["row-20-in-turn"].row
+    shown = [object_columns(pair(view), row) for view in range(45)]
+    assert len({*shown}) == 45
+    assert shown == [object_columns(pair(view + 45, "crow", "pig"), row) for view in range(45)]
+    alone = [object_columns(Scene("city", (Object("cat", "red", "center"),), view), row) for view in range(45)]
+    assert all(single in both for (single,), both in zip(alone, shown, strict=True))
+    assert {both.index(single) for (single,), both in zip(alone, shown, strict=True)} == {0, 1}
+
+
 def test_every_world_has_its_own_identity():
     names = {image_identity(world, SIDE) for world in WORLDS.values()}
     assert len(names) == len(WORLDS)

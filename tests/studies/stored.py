@@ -1,6 +1,7 @@
 """Folders of finished runs without training: predictions drawn from a seed, in the files that runs write."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,13 @@ def stored_run(
     name: str = "",
     tests: tuple[str, ...] = TESTS,
     drawn_by: str = "",
+    ending: Callable[[int], str] = lambda scene: "",
 ) -> Arm:
     """A finished run whose records are right about as often as `skill` says; some are ties, and pairs differ in size.
 
     Records are the same for all models of a seed. Four-way items have accuracies and no records. The seed and the name
-    decide which records are right, or `drawn_by` where the name is an identity, which other versions change."""
+    decide which records are right, or `drawn_by` where the name is an identity, which other versions change. Keys of
+    scenes have an `ending`, such as their view."""
     name = name or "-".join(map(str, [model, seed, *labels.values()])).replace("/", "_")
     arm = Arm(StoredCell(name, model, seed, tests), labels)
     folder, scenes = out / "cells" / arm.id, np.random.default_rng(seed)
@@ -46,7 +49,7 @@ def stored_run(
                 for scene in range(count)
             ]
             for pair, scene, margin in margins:
-                key = f"{subset} {pair} {scene}"
+                key = f"{subset} {pair} {scene}{ending(scene)}"
                 texts = {"scene": key, "animals": f"pair {pair}", "caption": f"a {key}", "negative": f"no {key}"}
                 scores = {"score_caption": 0.5 + margin, "score_negative": 0.5}
                 rows.append({"subset": subset, "task": task, **texts, **scores})

@@ -7,6 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.render.row import object_columns
+from menagerie.envs.world import WORLDS
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.storage.pictures import SplitPictures
 from menagerie.generators.storage.split_file import read_split
@@ -22,16 +25,25 @@ from menagerie.studies.left_right import (
     BESIDE,
     FIRST,
     LINES,
+    MORE,
+    OTHER,
     OUR_RATES,
     PATH,
     PRESETS,
     REMEDIES,
+    SEEN_ORDER,
+    SHOWN,
     TESTS,
+    UNSEEN_PAIRS,
+    by_layout,
+    doublings,
     opposite_share,
 )
+from tests.command import read_rows
 from tests.studies.stored import stored_run
 
 STUDY = replace(PRESETS["laptop"], seeds=3)
+GRID = PRESETS["diversity"]
 CLIP = spec_of("clip")
 BEFORE = dict(pairwise(reversed(PATH))) | dict.fromkeys(BESIDE, FIRST) | dict.fromkeys(REMEDIES, OUR_RATES)
 CHANGES = {rung: parse_line(CLIP, line) for rungs in RUNGS.values() for rung, (line, _) in rungs.items()}
@@ -113,3 +125,56 @@ def test_a_split_at_two_resolutions_has_a_file_of_each(tmp_path):
         (40, 40, 3),
         (80, 80, 3),
     ]
+
+
+def test_training_shows_as_many_names_and_layouts_as_said():
+    for arm in replace(GRID, names=(6, 10), layouts=(2, 8), seeds=1).plan(Records((), GRID.store)):
+        split = arm.cell.data.recipe
+        subsets, row = split.subsets(), WORLDS[split.world].row
+        pairs = [scene for scene in subsets["train"] if len(scene.objects) == 2]
+        assert len({obj.animal for scene in subsets["train"] for obj in scene.objects}) == arm.labels["names"]
+        shown = {object_columns(scene, row) for scene in pairs}
+        assert len(shown) == arm.labels["layouts"]
+        tested = {scene.view % 45: object_columns(scene, row) for scene in subsets[UNSEEN_PAIRS]}
+        assert len({*tested.values()}) == 45
+        assert {view for view, columns in tested.items() if columns in shown} == {*range(arm.labels["layouts"])}
+
+
+def grid_records(out, rise):
+    """Runs of three seeds: accuracy rises by `rise` a doubling of names."""
+    labels = [{"names": names, "layouts": layouts} for names in (5, 20) for layouts in (2, 30)]
+    view = "|desert|{}".format
+    arms = [
+        stored_run(
+            *(out, "clip", seed, its, 0.5 + rise * np.log2(its["names"] / 5)),
+            **{"pairs": 25, "tests": (SEEN_ORDER, UNSEEN_PAIRS), "ending": lambda scene: view(45 + 20 * scene)},
+        )
+        for seed in range(3) for its in labels
+    ]  # fmt: skip
+    return Records(tuple(arms), out)
+
+
+def test_slopes_are_of_doublings(tmp_path):
+    places = [(names, layouts) for names in (5, 10, 20) for layouts in (2, 8, 32)]
+    plane = 0.3 + np.log2(places) @ [0.1, 0.02]
+    found = {name: slope(plane[None])[0] for name, slope in doublings(places).items()}
+    assert found == pytest.approx({"names": 0.1, "layouts": 0.02, MORE: 0.08})
+
+    study, records = replace(GRID, names=(5, 20), layouts=(2, 30)), grid_records(tmp_path, 0.2)
+    study.export(records)
+    rows = {(row["test"], row["number"]): row for row in read_rows(tmp_path / "slopes.csv")}
+    for layouts in (SHOWN, OTHER):
+        more, lowest = rows[f"unseen pairs, {layouts}", MORE], rows[f"trained pairs, {layouts}", "lowest cell"]
+        assert float(more["value"]) == pytest.approx(0.2, abs=0.06)
+        assert 0 < float(more["low"]) < float(more["value"]) < float(more["high"])
+        assert float(lowest["value"]) == pytest.approx(0.5, abs=0.1)
+    points = by_layout(records, UNSEEN_PAIRS).points
+    views = points["scene"].str.rpartition("|")[2].astype(int) % 45
+    assert ((views < points["layouts"]) == (points["subset"] == SHOWN)).all()
+    assert list(study.page(records))
+
+
+def test_a_slope_needs_two_numbers_of_each():
+    for wrong in ({"layouts": ()}, {"names": (6,)}, {"names": (), "layouts": ()}, {"names": (6, 7)}):
+        with pytest.raises(UserError):
+            replace(GRID, **wrong).check()

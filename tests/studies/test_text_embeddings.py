@@ -65,6 +65,22 @@ def test_remedies_that_recover_are_told_from_undecided_ones(tmp_path):
     rows = {row["row"]: row for row in read_rows(tmp_path / "remedies.csv")}
     assert float(rows[SOME]["share"]) == pytest.approx(share)
     assert rows[NONE]["outcome"] == UNDECIDED
+    numbers = {(row["row"], row["number"]): float(row["value"]) for row in read_rows(tmp_path / "rows.csv")}
+    assert numbers["CLIP", "unseen_pairs: swaps"] == pytest.approx(points["CLIP"])
+    assert numbers[SOME, "unseen_pairs: swaps above CLIP"] == pytest.approx(points[SOME] - points["CLIP"])
+    held = [numbers[row, "bits: text embedding"] for row in ("CLIP", SOME)]
+    assert held == pytest.approx([0.1, 0.3])
+
+
+def test_the_linear_map_is_of_the_clip_beside_it():
+    study = PRESETS["linear"].fill_in()
+    clip, labclip = (next(arm.cell for arm in study.arms if arm.cell.model == name) for name in ("clip", "labclip"))
+    assert labclip.base.recipe == clip.recipe == study.training
+    assert labclip.base.towers == clip.towers
+    assert clip.towers.architecture == "mini"
+    assert {"seen_2", "unseen_2"} <= {*clip.tests}
+    records = Records(tuple(study.arms), study.store)
+    assert study.tests("own", records).chosen == (("test", (("unseen_2", "swap"),)),)
 
 
 def test_without_a_lead_no_remedy_has_a_share(tmp_path):
