@@ -240,15 +240,10 @@ SAID = {
 }
 CLAIMED = (
     ("No vectors with cosines say both what an image shows and which attribute is whose", "vector", "objects"),
-    ("No such vectors say in addition where things are", "vector", "relations"),
-    ("No such vectors say in addition what is absent", "vector", "negation"),
+    ("No such vectors say both what an image shows and where it is", "vector", "relations"),
+    ("No such vectors say both what an image shows and what it doesn't", "vector", "negation"),
     ("No such vectors say all of these at once", "vector", "all"),
     ("A vector that is a sum over objects doesn't say which attribute is whose", "sum", "objects"),
-    (
-        "Nor does it if each object is the product of a vector of its kind and one of its attribute",
-        "product",
-        "objects",
-    ),
 )
 FIGURE = """Percent of captions, or of images if lower, whose true partners all score above the false ones, by the width
 of a vector, token or slot. A line for each seed, up to the first width that orders everything. Composed codes: of what
@@ -257,13 +252,14 @@ TABLE = """The first width at which every true pair is above every false one, by
 seeds; numbers are those at this width. Margin: the least difference of a true and a false score, times 100, the largest
 scale of CLIP; more steps raise it. Unseen: of compositions that the fit of a composed code left out, among all captions
 and images; a sum of a vector for each composition has random ones for these. Widths are upper bounds."""
-CLAIMS = """What Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) say, in our words. A code that is found is a
-proof by example for this world, and says neither that encoders reach it nor that it holds in larger worlds: there look
-at the margin. Contradicted: each seed found one for each number of objects. Undecided: some didn't, which isn't a proof
-that there is none. The paper's conditions between two images or two texts aren't part of this matrix: `geometry.py` has
-a constructed embedding that meets them all.
-The paper derives the last two for objects to which their attribute's vector is added, and there they hold: no swap is
-right with `--forms apart`."""
+CLAIMS = """What Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) say, in our words. Their abstract says that
+no such space does any two of these: what an image shows, whose an attribute is, places, negation. A code that is found
+is a proof by example for this world, and says neither that encoders reach it nor that it holds in larger worlds: there
+look at the margin. Contradicted: each seed found one for each number of objects. Undecided: some didn't, which isn't a
+proof that there is none. The paper's conditions between two images or two texts aren't part of this matrix:
+`geometry.py` has a constructed embedding that meets them all.
+The last is a step of the proof, in which an object's attribute adds its own vector. There it holds: no swap is right
+with `--forms apart`."""
 
 PRESETS: dict[str, AnyStudy] = {
     "smoke": Ceiling(

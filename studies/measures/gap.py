@@ -79,15 +79,11 @@ class Gap(SplitStudy):
         found = list(gap_rows(points))
         for row in found:
             said = ", ".join(f"{name} {row[name]}" for name in PARTS)
-            yield Sentence(f"{title_of(row['model'])} has {row['M']} % of {row['test']} right. Of the rest are {said}.")
+            lacks = f"{title_of(row['model'])} has {row['M']} % of {row['test']} right"
+            yield Sentence(f"{lacks}. In points of what it lacks: {said}.")
         yield Chart("gap", gap_chart(found), says=FIGURE)
-        header = (
-            "model",
-            "test",
-            *LEVELS[1:],
-            *(f"{name} ({levels})" for name, levels in PARTS.items()),
-            "codes, numbers",
-        )
+        parts = (f"{name} ({levels})" for name, levels in PARTS.items())
+        header = ("model", "test", *LEVELS[1:], *parts, "numbers in a vector of F and W")
         names = ("model", "test", *LEVELS[1:], *PARTS, "widths")
         yield Rows("parts", header, [[str(row[name]) for name in names] for row in found], says=TABLE)
         yield Paragraph(DIFFERENCES)
@@ -124,6 +120,7 @@ def gap_rows(points: "pd.DataFrame") -> Iterator[dict[str, Any]]:
         widths = " and ".join(str(int(n)) for n in own["width"].dropna().unique())
         row = {"model": model, "test": SAID[task], "widths": widths}
         row |= {level: levels[model, task, level] for level in LEVELS}
+        row |= {level: row[level].written(row[level].value) for level in ("F", "W")}  # of codes, not of new seeds
         yield row | {name: gaps[name][model, task, text.split(" - ")[0]] for name, text in PARTS.items()}
 
 
@@ -152,11 +149,12 @@ def gap_chart(found: Sequence[dict[str, Any]]) -> Any:
 
 SAID = {"swap": "swaps of unseen pairs", COMPOSITION: "captions of one object"}
 FIGURE = "What a model has right, and what of the rest is due to its data, its encoders, its width and its form."
-TABLE = """M: the model's score, in percent. E: that of the same model trained on all pairs. W: what free codes of its form
-get that have as many numbers in a vector as the model. F: the same at any width; one-hot vectors have every record
-right, so where F is 100 no score of this form is to blame, by construction. Intervals are for new seeds and pairs; a
-part that is the same in every record has none. Captions of one object: that of each object must be above those of all
-animals and textures that the image doesn't show, on the same background. W is a fit, from below."""
+TABLE = """M: the model's score, in percent. E: that of the same model trained on all pairs. W: what free codes of its
+form get that have as many numbers in a vector as the model; a fit, from below. F: the same at any width. Where F is 100
+the form has no part by construction, which is nothing that was measured of a model: one-hot vectors have every record
+right. Intervals are for new seeds and pairs; a part that is the same in every record has none. Captions of one object:
+that of each object must be above those of all animals and textures that the image doesn't show, on the same
+background."""
 DIFFERENCES = """E and M are tested on the same images and captions, in views that neither trained on. Both train on the
 same images of one animal, and on equally many images of two in equally many steps, with the same recipe. M's show some
 of the pairs, each in one assignment of textures; E's show all pairs, validation's and the test's among them, in all

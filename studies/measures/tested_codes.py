@@ -5,8 +5,8 @@ Two tests on the images of one subset: a scene's caption against the swapped one
 alone against those of all compositions that the image doesn't show, on the same background (`recognition`). Their
 matrix has all these captions and images; a background counts as a further thing that is shown and mentioned.
 
-At any width: one-hot vectors of compositions and backgrounds, an image's and a caption's vector being the sum of theirs,
-are known to have every record right. At the model's width: a fit, from below.
+At any width: one-hot vectors of compositions and backgrounds, of which those of an image or a caption are summed, are
+known to have every record right. At the model's width: a fit, from below.
 """
 
 from collections.abc import Iterable, Iterator
@@ -91,18 +91,16 @@ class CodeTests:
         """Return the cosines of sums of one-hot vectors, and their width. All captions of a test that are compared
         mention equally many things, so late interaction and slots with these vectors order them alike."""
         parts = list(dict.fromkeys(chain(*self.world.captions)))
-        texts, images = (
-            np.array([[part in its for part in parts] for its in side], float) for side in self.world[1::-1]
-        )
+        sides = self.world.captions, self.world.images
+        texts, images = (np.array([[part in its for part in parts] for its in side], float) for side in sides)
         lengths = np.sqrt(np.outer(texts.sum(1), images.sum(1)))
         return len(parts), texts @ images.T / lengths
 
     def values(self, scores: Float[np.ndarray, "captions images"]) -> Iterator[Row]:
         """Yield the rows of both tests; scores that differ by rounding count as equal."""
         rounded = np.round(scores / TIE) * TIE
-        for image, (scene, swap, caption) in enumerate(
-            zip(self.scenes, self.swaps, self.data.records.captions, strict=True)
-        ):
+        records = zip(self.scenes, self.swaps, self.data.records.captions, strict=True)
+        for image, (scene, swap, caption) in enumerate(records):
             true, false = (rounded[self.number[text], image] for text in swap)
             about = {"scene": scene.key, "animals": self.kind.cluster(scene)}
             yield {"task": SWAP, "caption": caption, "value": (float(np.sign(true - false)) + 1) / 2} | about
