@@ -15,6 +15,7 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.all_pairs import AllPairsRecipe
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies.analysis.intervals import Estimate
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.measure import Measure
@@ -26,11 +27,11 @@ from menagerie.studies.measures.recognition import COMPOSITION, Recognised, Reco
 if TYPE_CHECKING:
     import pandas as pd
 
-    from menagerie.studies.measures.tested_codes import TestedCodes
+    from menagerie.studies.measures.tested_codes import CodesOfTests
 
-FORMS = {"clip": "vector", "negclip": "vector", "siglip": "vector", "filip": "tokens"}
-FORMS |= {"filip-phrases": "slots", "oc-clip": "slots"}
-"""The form of free codes whose score is that of a model."""
+FORMS = dict.fromkeys(("clip", "negclip", "siglip", "filip"), "vector")
+FORMS |= dict.fromkeys(("filip-phrases", "oc-clip"), "slots")
+"""The form of free codes that a model's score allows. FILIP's vectors of words, and of patches, may all be alike."""
 OWN, ALL = "some pairs", "all pairs"
 UNSEEN, SHOWN = "unseen_pairs", "shown_pairs"  # the same images, in the split of each training
 LEVELS = ("100", "F", "W", "E", "M")
@@ -65,27 +66,27 @@ class Gap(SplitStudy):
     def measurements(self, arm: Arm) -> Sequence[Measure]:
         return (Recognition(), *[self.codes(arm.cell.model)] * (arm.labels["training"] == OWN))
 
-    def codes(self, model: str) -> "TestedCodes":
-        from menagerie.studies.measures.tested_codes import TestedCodes
+    def codes(self, model: str) -> "CodesOfTests":
+        from menagerie.studies.measures.tested_codes import CodesOfTests
 
-        return TestedCodes(FORMS[model], UNSEEN)
+        return CodesOfTests(FORMS[model], UNSEEN)
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield a sentence for each model and test, stacked bars, a table with intervals, and the widths."""
         points = self.points(records)
-        if {*LEVELS} - {*points.get("level", ())}:
-            yield Paragraph("Nothing is measured yet: scores are split once a run on some and one on all pairs ended.")
+        found = list(gap_rows(points)) if len(points) else []
+        if not found:
+            yield Paragraph("Nothing is measured yet: that needs a seed's runs on some pairs and on all pairs.")
             return
-        found = list(gap_rows(points))
         for row in found:
-            said = ", ".join(f"{name} {row[name]}" for name in PARTS)
+            said = ", ".join(f"{name} {part_text(row[name])}" for name in PARTS)
             lacks = f"{title_of(row['model'])} has {row['M']} % of {row['test']} right"
             yield Sentence(f"{lacks}. In points of what it lacks: {said}.")
         yield Chart("gap", gap_chart(found), says=FIGURE)
         parts = (f"{name} ({levels})" for name, levels in PARTS.items())
         header = ("model", "test", *LEVELS[1:], *parts, "numbers in a vector of F and W")
         names = ("model", "test", *LEVELS[1:], *PARTS, "widths")
-        yield Rows("parts", header, [[str(row[name]) for name in names] for row in found], says=TABLE)
+        yield Rows("parts", header, [[part_text(row[name]) for name in names] for row in found], says=TABLE)
         yield Paragraph(DIFFERENCES)
 
     def points(self, records: Records) -> "pd.DataFrame":
@@ -107,11 +108,19 @@ class Gap(SplitStudy):
         return pd.concat(every, ignore_index=True).assign(subset=UNSEEN) if every else pd.DataFrame()
 
 
+def part_text(its: Any) -> str:
+    """Write a part of the gap; one that is 0 in every record without an interval."""
+    same = isinstance(its, Estimate) and its.value == its.low == its.high == 0
+    return "0" if same else str(its)
+
+
 def gap_rows(points: "pd.DataFrame") -> Iterator[dict[str, Any]]:
-    """Yield for each model and test its levels, as estimates, and the four parts as paired differences of these."""
+    """Yield for each model and test its levels, as estimates, and the four parts as paired differences of these. Seeds
+    that lack a level are left out."""
     from menagerie.studies.frame.estimate import estimates
 
     by = ("model", "task", "level")
+    points = points[points.groupby(["model", "seed"])["level"].transform("nunique") == len(LEVELS)]
     kept = points[[*by, "seed", "subset", "scene", "caption", "animals", "value"]]
     levels = estimates(kept, by)
     gaps = {name: estimates(kept, by, against={"level": text.split(" - ")[1]}) for name, text in PARTS.items()}
@@ -152,12 +161,12 @@ FIGURE = "What a model has right, and what of the rest is due to its data, its e
 TABLE = """M: the model's score, in percent. E: that of the same model trained on all pairs. W: what free codes of its
 form get that have as many numbers in a vector as the model; a fit, from below. F: the same at any width. Where F is 100
 the form has no part by construction, which is nothing that was measured of a model: one-hot vectors have every record
-right. Intervals are for new seeds and pairs; a part that is the same in every record has none. Captions of one object:
+right. Intervals are for new seeds and pairs; a part that is 0 in every record has none. Captions of one object:
 that of each object must be above those of all animals and textures that the image doesn't show, on the same
 background."""
 DIFFERENCES = """E and M are tested on the same images and captions, in views that neither trained on. Both train on the
 same images of one animal, and on equally many images of two in equally many steps, with the same recipe. M's show some
 of the pairs, each in one assignment of textures; E's show all pairs, validation's and the test's among them, in all
-assignments, so each much less often. So data is what other images would bring, not more of them. Captions of training
-name all animals that an image shows, for E too: what is lost on captions of one object because images of two never had
-one counts as encoders."""
+assignments, so each much less often. So data is what other images would bring, not more of them, and encoders is what
+training with these doesn't reach: towers, loss and steps. Captions of training name all animals that an image shows,
+for E too: what is lost on captions of one object because images of two never had one counts as encoders."""

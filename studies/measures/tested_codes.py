@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 
 SWAP = "swap"
 ANY_WIDTH, OWN_WIDTH = "any width", "own width"
-TOKENS = 2  # of an image and of a caption; more tokens may repeat these, so that they order no less
 
 
 @dataclass(frozen=True)
-class TestedCodes(Measure):
+class CodesOfTests(Measure):
     """A row for each record of the two tests and each of both widths (`codes`), whose value is 1 if free codes have it
     right, one half for a tie, else 0."""
 
     form: str
+    """vector, or slots."""
     subset: str
     steps: int = 400
     """Steps of the fit."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[Row]:
         test = material.tests[self.subset]
-        tests = CodeTests(test, material.words)
+        tests = CodeMatrix(test, material.words)
         width = width_of(scorer)
         torch.manual_seed(seed_of(seed, "free codes"))
         fitted = fit_codes(self.codes(tests.world, width), tests.world.truth, "infonce", self.steps)
@@ -59,12 +59,10 @@ class TestedCodes(Measure):
                 yield {"subset": self.subset, "codes": name, "width": number} | row
 
     def codes(self, world: TruthMatrix, width: int) -> Codes:
-        if self.form == "slots":
-            return Slots(world, width)
-        return Tokens(world, width, TOKENS if self.form == "tokens" else 1)
+        return Slots(world, width) if self.form == "slots" else Tokens(world, width, 1)
 
 
-class CodeTests:
+class CodeMatrix:
     """Both tests of a subset, as a matrix of captions and images. Texts that differ in their order alone are one."""
 
     def __init__(self, test: "SplitTests", words: "Vocabulary") -> None:
@@ -88,8 +86,8 @@ class CodeTests:
         return (*named, place)
 
     def one_hot_scores(self) -> tuple[int, Float[np.ndarray, "captions images"]]:
-        """Return the cosines of sums of one-hot vectors, and their width. All captions of a test that are compared
-        mention equally many things, so late interaction and slots with these vectors order them alike."""
+        """Return the width of sums of one-hot vectors, and their cosines. Captions that are compared mention equally
+        many things, so slots with such vectors order them alike."""
         parts = list(dict.fromkeys(chain(*self.world.captions)))
         sides = self.world.captions, self.world.images
         texts, images = (np.array([[part in its for part in parts] for its in side], float) for side in sides)

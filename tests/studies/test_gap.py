@@ -20,7 +20,7 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.free_codes import fit_codes
 from menagerie.studies.measures.gap import FORMS, PARTS, gap_rows
 from menagerie.studies.measures.recognition import COMPOSITION
-from menagerie.studies.measures.tested_codes import CodeTests, TestedCodes, width_of
+from menagerie.studies.measures.tested_codes import CodeMatrix, CodesOfTests, width_of
 from tests.generators.recipe_contract import many
 from tests.helpers.splits import in_memory
 
@@ -28,9 +28,9 @@ FEW = {"world": "eight", "views": 2, "test_views": 1, "test_scenes": 30}
 
 
 @pytest.fixture(scope="module")
-def tests_of_codes():
+def codes():
     split = in_memory(BindingRecipe(**FEW))
-    return CodeTests(SplitTests(SplitDataset(split, "unseen_pairs")), split.vocabulary)
+    return CodeMatrix(SplitTests(SplitDataset(split, "unseen_pairs")), split.vocabulary)
 
 
 def test_all_pairs_differ_from_binding_in_the_scenes_of_two_alone():
@@ -49,9 +49,9 @@ def test_all_pairs_differ_from_binding_in_the_scenes_of_two_alone():
         AllPairsRecipe(**FEW | {"views": 1}, pairs=0.05).subsets()
 
 
-def test_codes_are_told_what_is_true(tests_of_codes):
+def test_codes_are_told_what_is_true(codes):
     """A caption is true of the images that show its background and all of its objects."""
-    its = tests_of_codes
+    its = codes
     for text, row in zip(its.world.captions, its.world.truth, strict=True):
         *objects, (place, _, _) = text
         said = {(its.words.animals[a], its.words.textures[t]) for a, t, _ in objects}
@@ -60,37 +60,37 @@ def test_codes_are_told_what_is_true(tests_of_codes):
         assert row.tolist() == shown
 
 
-def test_one_hot_codes_have_every_record_right(tests_of_codes):
-    width, scores = tests_of_codes.one_hot_scores()
-    words = tests_of_codes.words
+def test_one_hot_codes_have_every_record_right(codes):
+    width, scores = codes.one_hot_scores()
+    words = codes.words
     assert width == len(words.animals) * len(words.textures) + len(words.backgrounds)
-    rows = list(tests_of_codes.values(scores))
+    rows = list(codes.values(scores))
     assert Counter(row["task"] for row in rows) == {"swap": 30, COMPOSITION: 60}
     assert all(row["value"] == 1 for row in rows)
 
 
-def test_a_tie_is_a_guess_and_what_is_not_above_all_false_captions_is_wrong(tests_of_codes):
-    _, scores = tests_of_codes.one_hot_scores()
-    values = lambda changed: [list(map(row.get, ("task", "value"))) for row in tests_of_codes.values(changed)][:3]  # noqa: E731
-    true, false = (tests_of_codes.number[text] for text in tests_of_codes.swaps[0])
-    one = tests_of_codes.number[tests_of_codes.alone[tests_of_codes.scenes[0].background][0]]
+def test_a_tie_is_a_guess_and_what_is_not_above_all_false_captions_is_wrong(codes):
+    _, scores = codes.one_hot_scores()
+    values = lambda changed: [list(map(row.get, ("task", "value"))) for row in codes.values(changed)][:3]  # noqa: E731
+    true, false = (codes.number[text] for text in codes.swaps[0])
+    one = codes.number[codes.alone[codes.scenes[0].background][0]]
     tied, above = scores.copy(), scores.copy()
     tied[false, 0] = scores[true, 0] + 1e-12
     assert values(tied)[0] == ["swap", 0.5]
     above[[false, one], 0] = 2
-    lost = [0.0] * 2 if not tests_of_codes.world.truth[one, 0] else [1.0, 0.0]
+    lost = [0.0] * 2 if not codes.world.truth[one, 0] else [1.0, 0.0]
     assert values(above)[0] == ["swap", 0.0]
     assert sorted(value for _, value in values(above)[1:]) == sorted(lost)
 
 
 @pytest.mark.parametrize("form", {*FORMS.values()})
-def test_fits_of_enough_numbers_have_every_record_right(tests_of_codes, form):
+def test_fits_of_enough_numbers_have_every_record_right(codes, form):
     shares = []
     for width in (2, 24):
         torch.manual_seed(0)
-        world = tests_of_codes.world
-        scores = fit_codes(TestedCodes(form, "").codes(world, width), world.truth, "infonce", 60)
-        shares.append(np.mean([row["value"] for row in tests_of_codes.values(scores)]))
+        world = codes.world
+        scores = fit_codes(CodesOfTests(form, "").codes(world, width), world.truth, "infonce", 60)
+        shares.append(np.mean([row["value"] for row in codes.values(scores)]))
     assert shares[0] < 0.9 < shares[1] == 1
 
 
