@@ -22,7 +22,7 @@ from menagerie.generators.splits.recipe import PairCounts
 
 @dataclass(frozen=True)
 class AllPairsRecipe(BindingRecipe):
-    """Everything that determines a split of all pairs, apart from the resolution."""
+    """Attribute binding with all pairs in train, the tests' too, in as many images as without them."""
 
     kind: ClassVar[str] = "all-pairs"
     title: ClassVar[str] = "Attribute binding, all pairs shown"
@@ -46,15 +46,10 @@ class AllPairsRecipe(BindingRecipe):
         return ()
 
     def plan(self, world: World) -> dict[str, list[Scene]]:
-        """Return the scenes of all subsets. Raises if train has fewer scenes of two animals than there are pairs."""
+        self.counts()  # raises for too few scenes
         own = super().plan(world)
         alone = [scene for scene in own["train"] if len(scene.objects) == 1]
         number = len(own["train"]) - len(alone)
-        if number < len(world.pairs):
-            raise UserError(
-                f"pairs {self.pairs:g} and views {self.views} give {number} scenes of two animals, too few for all "
-                f"{len(world.pairs)} pairs of world {self.world!r}; raise one of them"
-            )
         train = [*alone, *self.keep(world, self.even_scenes(world, number))]
         return {"train": train, "validation": own["validation"], "shown_pairs": own["unseen_pairs"]}
 
@@ -74,9 +69,15 @@ class AllPairsRecipe(BindingRecipe):
         return found
 
     def counts(self) -> PairCounts:
-        """Return the numbers of pairs: all are in train, in swapped textures too."""
-        super().counts()  # raises for fractions that leave nothing
-        number = len(load_world(self.world).pairs)
+        """Return the numbers of pairs: all are in train, in swapped textures too. Raises if train has fewer scenes of
+        two animals than there are pairs."""
+        world, own = load_world(self.world), super().counts()
+        number, scenes = len(world.pairs), 2 * len(world.backgrounds) * self.views * (own.train + own.swapped)
+        if scenes < number:
+            raise UserError(
+                f"pairs {self.pairs:g} and views {self.views} give {scenes} scenes of two animals, too few for all "
+                f"{number} pairs of world {self.world!r}; raise one of them"
+            )
         return PairCounts(number, number, number)
 
 

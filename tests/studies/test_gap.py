@@ -46,7 +46,7 @@ def test_all_pairs_differ_from_binding_in_the_scenes_of_two_alone():
     for counts in (pairs, items):
         assert max(counts.values()) - min(counts.values()) <= 1
     with pytest.raises(UserError, match="too few for all 28 pairs"):
-        AllPairsRecipe(**FEW | {"views": 1}, pairs=0.05).subsets()
+        AllPairsRecipe(**FEW | {"views": 1}, pairs=0.05).counts()
 
 
 def test_codes_are_told_what_is_true(codes):
