@@ -19,6 +19,7 @@ from menagerie.studies.analysis.intervals import Estimate
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.measure import Measure
+from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Chart, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
@@ -40,7 +41,7 @@ PARTS = {"form": "100 - F", "width": "F - W", "encoders": "W - E", "data": "E - 
 
 
 @dataclass(frozen=True)
-class Gap(SplitStudy):
+class Gap(CaptionOptions, SplitStudy):
     """What of a model's gap is form, width, encoders, data"""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
@@ -146,7 +147,7 @@ def gap_chart(found: Sequence[dict[str, Any]]) -> Any:
         for order, name in enumerate(names)
         for its in [row["M" if name == "score" else name]]
     ]
-    x = alt.X("points:Q", title="percent", scale=alt.Scale(domain=[0, 100]))
+    x = alt.X("points:Q", title="percent")
     colour = alt.Color("part:N", sort=names, scale=alt.Scale(domain=names), title=None)
     bars = alt.Chart(pd.DataFrame(rows)).mark_bar().encode(x, alt.Y("test:N", title=None, sort=None), colour)
     return (
@@ -157,7 +158,8 @@ def gap_chart(found: Sequence[dict[str, Any]]) -> Any:
 
 
 SAID = {"swap": "swaps of unseen pairs", COMPOSITION: "captions of one object"}
-FIGURE = "What a model has right, and what of the rest is due to its data, its encoders, its width and its form."
+FIGURE = """What a model has right, and what of the rest is due to its data, its encoders, its width and its form. A part
+below 0, left of the axis, is a level that is above the one that should bound it."""
 TABLE = """M: the model's score, in percent. E: that of the same model trained on all pairs. W: what free codes of its
 form get that have as many numbers in a vector as the model; a fit, from below. F: the same at any width. Where F is 100
 the form has no part by construction, which is nothing that was measured of a model: one-hot vectors have every record
@@ -168,5 +170,6 @@ DIFFERENCES = """E and M are tested on the same images and captions, in views th
 same images of one animal, and on equally many images of two in equally many steps, with the same recipe. M's show some
 of the pairs, each in one assignment of textures; E's show all pairs, validation's and the test's among them, in all
 assignments, so each much less often. So data is what other images would bring, not more of them, and encoders is what
-training with these doesn't reach: towers, loss and steps. Captions of training name all animals that an image shows,
-for E too: what is lost on captions of one object because images of two never had one counts as encoders."""
+training with these doesn't reach: towers, loss and steps. Unless `--mentioned` is below 1, captions of training name
+all animals that an image shows, for E too: then what is lost on captions of one object because no image of two had one
+counts as encoders."""
