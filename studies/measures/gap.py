@@ -158,8 +158,8 @@ def gap_chart(found: Sequence[dict[str, Any]]) -> Any:
 
 
 SAID = {"swap": "swaps of unseen pairs", COMPOSITION: "captions of one object"}
-FIGURE = """What a model has right, and what of the rest is due to its data, its encoders, its width and its form. A part
-below 0, left of the axis, is a level that is above the one that should bound it."""
+FIGURE = """What a model has right, and what of the rest is due to its data, its encoders, its width and its form. A
+part is left of 0 where a level is above the one that should bound it."""
 TABLE = """M: the model's score, in percent. E: that of the same model trained on all pairs. W: what free codes of its
 form get that have as many numbers in a vector as the model; a fit, from below. F: the same at any width. Where F is 100
 the form has no part by construction, which is nothing that was measured of a model: one-hot vectors have every record
