@@ -8,6 +8,7 @@ own bound; what trained models lack beyond it, encoders and data lack.
     python studies/ceiling.py                      # 2 to 4 objects, five seeds, worlds of at most 600 images
     python studies/ceiling.py --preset losses      # one vector, fitted by each loss
     python studies/ceiling.py --preset large       # worlds of at most 5000 images, hours
+    python studies/ceiling.py --preset gap         # trains CLIP: what of its gap is form, width, encoders, data
 """
 
 from collections.abc import Iterator
@@ -20,10 +21,12 @@ from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
 from menagerie.envs.core.validation import SEEDS, STEPS, Range
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Chart, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records, write_cells
 from menagerie.studies.frame.study import AnyStudy, all_arms
+from menagerie.studies.measures.gap import Gap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +86,7 @@ class Ceiling(AnyStudy):
         return [(form, k) for form in self.forms for k in (self.tokens if form == "tokens" else (1,))]
 
     def fit(self, form: str, tokens: int, width: int, objects: int, kind: str, loss: str, seed: int) -> Arm:
-        from menagerie.studies.measures.free_codes import Fit
+        from menagerie.studies.measures.code_fit import Fit
 
         animals = self.animals_for(objects, kind)
         world = {"animals": animals, "textures": self.textures, "unseen": self.unseen, "steps": self.steps}
@@ -92,7 +95,7 @@ class Ceiling(AnyStudy):
 
     def animals_for(self, objects: int, kind: str) -> int:
         """Return the most animals, up to `animals`, with which a world has at most `most_images`."""
-        from menagerie.studies.measures.free_codes import image_count
+        from menagerie.studies.measures.truth_matrix import image_count
 
         numbers = range(self.animals, objects - 1, -1)
         fits = [n for n in numbers if 1 < image_count(objects, n, self.textures, kind) <= self.most_images]
@@ -237,15 +240,10 @@ SAID = {
 }
 CLAIMED = (
     ("No vectors with cosines say both what an image shows and which attribute is whose", "vector", "objects"),
-    ("No such vectors say in addition where things are", "vector", "relations"),
-    ("No such vectors say in addition what is absent", "vector", "negation"),
+    ("No such vectors say both what an image shows and where it is", "vector", "relations"),
+    ("No such vectors say both what an image shows and what it doesn't", "vector", "negation"),
     ("No such vectors say all of these at once", "vector", "all"),
     ("A vector that is a sum over objects doesn't say which attribute is whose", "sum", "objects"),
-    (
-        "Nor does it if each object is the product of a vector of its kind and one of its attribute",
-        "product",
-        "objects",
-    ),
 )
 FIGURE = """Percent of captions, or of images if lower, whose true partners all score above the false ones, by the width
 of a vector, token or slot. A line for each seed, up to the first width that orders everything. Composed codes: of what
@@ -254,15 +252,16 @@ TABLE = """The first width at which every true pair is above every false one, by
 seeds; numbers are those at this width. Margin: the least difference of a true and a false score, times 100, the largest
 scale of CLIP; more steps raise it. Unseen: of compositions that the fit of a composed code left out, among all captions
 and images; a sum of a vector for each composition has random ones for these. Widths are upper bounds."""
-CLAIMS = """What Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) say, in our words. A code that is found is a
-proof by example for this world, and says neither that encoders reach it nor that it holds in larger worlds: there look
-at the margin. Contradicted: each seed found one for each number of objects. Undecided: some didn't, which isn't a proof
-that there is none. The paper's conditions between two images or two texts aren't part of this matrix: `geometry.py` has
-a constructed embedding that meets them all.
-The paper derives the last two for objects to which their attribute's vector is added, and there they hold: no swap is
-right with `--forms apart`."""
+CLAIMS = """What Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) say, in our words. Their abstract says that
+no such space does any two of these: what an image shows, whose an attribute is, places, negation. A code that is found
+is a proof by example for this world, and says neither that encoders reach it nor that it holds in larger worlds: there
+look at the margin. Contradicted: each seed found one for each number of objects. Undecided: some didn't, which isn't a
+proof that there is none. The paper's conditions between two images or two texts aren't part of this matrix:
+`geometry.py` has a constructed embedding that meets them all.
+The last is a step of the proof, in which an object's attribute adds its own vector. There it holds: no swap is right
+with `--forms apart`."""
 
-PRESETS = {
+PRESETS: dict[str, AnyStudy] = {
     "smoke": Ceiling(
         **{"objects": (2,), "captions": ("whole", "objects"), "forms": ("vector", "slots", "product"), "seeds": 2},
         **{"widths": (2, 6), "animals": 3, "textures": 2, "steps": 100},
@@ -271,6 +270,8 @@ PRESETS = {
     "losses": Ceiling(forms=("vector",), losses=("infonce", "sigmoid", "margin")),
     "all": Ceiling(forms=("vector",), captions=("all",)),
     "large": Ceiling(animals=8, most_images=5000, steps=1000),
+    "gap": Gap(tuned="laptop", seeds=5),
+    "gap-smoke": Gap(**SMOKE, pairs=0.5, views=4),
 }
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ def counts_of(recipe: SplitRecipe) -> PairCounts:
 @lru_cache(maxsize=4096)
 def distinct_images(recipe: SplitRecipe) -> int:
     """Count the different images in train, single-object scenes included, without a split file."""
-    if not isinstance(recipe, BindingRecipe) or recipe.hold_out or recipe.compositions < 1:
+    if type(recipe) is not BindingRecipe or recipe.hold_out or recipe.compositions < 1:
         return len(set(recipe.subsets()["train"]))
     world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))
     lone = sum(1 for _ in world.singles()) * (recipe.singles_views or recipe.views)

@@ -14,7 +14,9 @@ from scipy.optimize import minimize
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.ceiling import PRESETS, Ceiling
 from menagerie.studies.frame.records import Records
+from menagerie.studies.measures import code_fit
 from menagerie.studies.measures import free_codes as its
+from menagerie.studies.measures import truth_matrix as world_of
 from menagerie.studies.runs.cell import AnyJob
 from tests.command import ROOT, succeed
 
@@ -25,19 +27,23 @@ def is_true(text, image):
     """Whether a caption is true of an image, read object by object."""
     stands = {}
     for animal, texture, says in text:
-        fits = [k for k, (a, t, _) in enumerate(image) if animal in (a, its.UNNAMED) and texture in (t, its.UNNAMED)]
-        if bool(fits) == (says == its.ABSENT):
+        fits = [
+            k
+            for k, (a, t, _) in enumerate(image)
+            if animal in (a, world_of.UNNAMED) and texture in (t, world_of.UNNAMED)
+        ]
+        if bool(fits) == (says == world_of.ABSENT):
             return False
-        if says >= its.FIRST_PLACE and says - its.FIRST_PLACE not in fits:
+        if says >= world_of.FIRST_PLACE and says - world_of.FIRST_PLACE not in fits:
             return False
         stands[says] = fits[0] if fits else None
-    return its.LEFT not in stands or stands[its.LEFT] < stands[its.RIGHT]
+    return world_of.LEFT not in stands or stands[world_of.LEFT] < stands[world_of.RIGHT]
 
 
 @pytest.mark.parametrize(("objects", "kind"), list(product((2, 3), KINDS)))
 def test_truth_is_what_the_captions_say(objects, kind):
-    world = its.truth_matrix(objects, 4, 3, kind)
-    assert len(world.images) == its.image_count(objects, 4, 3, kind) == len(set(world.images))
+    world = world_of.truth_matrix(objects, 4, 3, kind)
+    assert len(world.images) == world_of.image_count(objects, 4, 3, kind) == len(set(world.images))
     assert len(world.captions) == len(set(world.captions))
     assert world.truth.tolist() == [[is_true(text, image) for image in world.images] for text in world.captions]
     assert (world.truth[: len(world.images)] == np.eye(len(world.images), dtype=bool)).all(), "whole captions first"
@@ -45,7 +51,7 @@ def test_truth_is_what_the_captions_say(objects, kind):
 
 def test_sizes_are_those_of_the_issue():
     """Three objects of up to six animals and four of up to five have at most 5000 images in 4 textures."""
-    sizes = {(n, a): its.image_count(n, a, 4, "relations") for n, a in ((3, 6), (3, 7), (4, 5), (4, 6))}
+    sizes = {(n, a): world_of.image_count(n, a, 4, "relations") for n, a in ((3, 6), (3, 7), (4, 5), (4, 6))}
     assert sizes == {(3, 6): 2880, (3, 7): 5040, (4, 5): 2880, (4, 6): 8640}
     study = PRESETS["large"]
     assert (study.animals_for(3, "all"), study.animals_for(4, "all")) == (6, 5)
@@ -56,7 +62,7 @@ def unit(vectors):
 
 
 def test_scores_of_tokens_and_slots_are_the_plain_ones():
-    world = its.truth_matrix(3, 3, 3, "all")
+    world = world_of.truth_matrix(3, 3, 3, "all")
     torch.manual_seed(0)
     tokens = its.Tokens(world, 5, 2)
     text, image = (unit(codes.detach().numpy()) for codes in (tokens.texts, tokens.images))
@@ -66,23 +72,23 @@ def test_scores_of_tokens_and_slots_are_the_plain_ones():
     labels, images = (unit(codes.detach().numpy()) for codes in (slots.labels, slots.slots))
     parts = {}  # the study numbers labels as captions name them
     for caption in world.captions:
-        nodes = [(a, t, says if says < its.LEFT else its.PRESENT) for a, t, says in caption]
-        for part in (*nodes, *(m for m in caption if m[2] >= its.LEFT)):
+        nodes = [(a, t, says if says < world_of.LEFT else world_of.PRESENT) for a, t, says in caption]
+        for part in (*nodes, *(m for m in caption if m[2] >= world_of.LEFT)):
             parts.setdefault(part, labels[len(parts)] if len(parts) < len(labels) else None)
     for row, caption in zip(slots().detach().numpy(), world.captions, strict=True):
         for score, shown in zip(row, images, strict=True):
             found = []
             for a, t, says in caption:
-                node = parts[a, t, says if says < its.LEFT else its.PRESENT]
+                node = parts[a, t, says if says < world_of.LEFT else world_of.PRESENT]
                 found.append(max(shown @ node))
-                if says >= its.LEFT:
+                if says >= world_of.LEFT:
                     found.append(shown[np.argmax(shown @ node)] @ parts[a, t, says])
             assert score == pytest.approx(np.mean(found), abs=1e-12)
 
 
 @pytest.mark.parametrize("form", ["sum", "product", "apart", "pairs"])
 def test_composed_codes_are_sums_over_what_is_mentioned(form):
-    world = its.truth_matrix(2, 3, 2, "all")
+    world = world_of.truth_matrix(2, 3, 2, "all")
     torch.manual_seed(0)
     codes = its.Composition(world, 4, form)
     vectors = [each.detach().numpy() for each in codes.vectors]
@@ -124,7 +130,7 @@ def test_losses_are_the_plain_ones():
 
 def matrix(truth):
     """A matrix that is no world's."""
-    return its.TruthMatrix([((0, 0, 0),)] * truth.shape[1], [((0, 0, 0),)] * truth.shape[0], truth)
+    return world_of.TruthMatrix([((0, 0, 0),)] * truth.shape[1], [((0, 0, 0),)] * truth.shape[0], truth)
 
 
 def least(truth, width, loss="margin", seeds=2, steps=200):
@@ -148,7 +154,7 @@ def test_whole_captions_are_ordered_on_a_circle(loss):
 
 def test_one_hot_vectors_of_compositions_have_known_margins():
     """With two objects: whole captions 1 - 1/2, those of one object 1 / sqrt 2, images 1 / sqrt 2 - 1/2."""
-    world = its.truth_matrix(2, 3, 3, "objects")
+    world = world_of.truth_matrix(2, 3, 3, "objects")
     codes = its.Composition(world, 16, "sum")
     for vectors, value in zip(codes.vectors, 2 * (torch.eye(16), torch.ones(1, 16)), strict=True):
         vectors.data = value.double()
@@ -182,7 +188,7 @@ def hinge(x, truth, width, pairs):
 
 def test_an_independent_solver_finds_the_same_smallest_width():
     """L-BFGS on a hinge, from random vectors."""
-    truth = its.truth_matrix(2, 3, 3, "objects").truth
+    truth = world_of.truth_matrix(2, 3, 3, "objects").truth
     (text, image), (other, false) = np.argwhere(truth).T, np.argwhere(~truth).T
     near = (text[:, None] == other) | (image[:, None] == false)
     k, j = np.nonzero(near)
@@ -198,7 +204,7 @@ def test_an_independent_solver_finds_the_same_smallest_width():
 
 def numbers_of(**given):
     values = {"width": 6, "objects": 2, "captions": "objects", "loss": "infonce", "seed": 0, "animals": 4}
-    return its.Fit(**values | {"textures": 3, "steps": 150} | given).fit()
+    return code_fit.Fit(**values | {"textures": 3, "steps": 150} | given).fit()
 
 
 def test_a_sum_of_animals_and_textures_apart_tells_no_scene_from_its_swap():
@@ -209,8 +215,8 @@ def test_a_sum_of_animals_and_textures_apart_tells_no_scene_from_its_swap():
 
 
 def test_what_is_left_out_is_not_fitted():
-    fit = its.Fit("sum", 6, 2, "objects", "infonce", 0, animals=4, textures=3)
-    world = its.truth_matrix(2, 4, 3, "objects")
+    fit = code_fit.Fit("sum", 6, 2, "objects", "infonce", 0, animals=4, textures=3)
+    world = world_of.truth_matrix(2, 4, 3, "objects")
     hidden = [any(m[:2] in fit.left_out for m in image) for image in world.images]
     found = numbers_of(form="sum")
     assert 0 < sum(hidden) == found["unseen"]["images"]["n"]
@@ -231,7 +237,7 @@ def test_plan_stops_at_the_first_width_that_orders_everything(tmp_path, monkeypa
     def plan():
         return list(study.plan(Records((), tmp_path)))
 
-    monkeypatch.setattr(its.Fit, "fit", lambda fit: scored(fit.width == 3))
+    monkeypatch.setattr(code_fit.Fit, "fit", lambda fit: scored(fit.width == 3))
     for width, planned in ((2, [2, 3]), (3, [2, 3])):
         run(width).run(lambda *_: None, lambda: None)
         assert run(width).ended
@@ -248,7 +254,7 @@ def test_worlds_that_do_not_exist_are_refused():
         Ceiling(textures=3).check()
     with pytest.raises(UserError, match="--widths"):
         Ceiling(widths=(4, 2)).check()
-    fit = its.Fit("sum", 2, 2, "whole", "infonce", 0, animals=2, textures=2)
+    fit = code_fit.Fit("sum", 2, 2, "whole", "infonce", 0, animals=2, textures=2)
     with pytest.raises(UserError, match="--unseen"):
         fit.fit()
     assert isinstance(fit, AnyJob)
