@@ -145,3 +145,9 @@ def held_out_logits(
 def ridge(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n d"], penalty: float) -> Float[np.ndarray, "k d"]:
     """Return the weights of a linear map from x to y, fitted with a penalty on their squares."""
     return np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)
+
+
+def view_product(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
+    """Return the mean inner product between two different views, over all pairs of views."""
+    views = len(d)
+    return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))
