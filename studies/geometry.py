@@ -305,7 +305,7 @@ permutations. Intervals are for further trainings of these models, not for new m
 last three measures are corrected for their number (Holm)."""
 PREDICTORS = """Spearman's rank correlation with accuracy on swaps of unseen scenes, over all runs, within a setting of
 the grid, and over the runs of one model; 95 % intervals. R2 of linear factors and their angle should predict
-generalisation (2602.24264), so should what products explain beyond sums (2605.31503). Numbers: `figures/predictors.csv`."""
+generalisation (2602.24264), so should what products explain beyond sums (2605.31503)."""
 COVERAGE = """R2 on held-out compositions of fits to their mean embeddings: a vector of the animal plus one of the
 texture, and that plus a product of rank 1, by the share of compositions in training. Means over seeds with 95 %
 intervals; below 0 a fit predicts less than the mean of all compositions."""
@@ -341,7 +341,8 @@ PRESETS = {
         base=SpatialRecipe(**APART),
     ),
     "coverage": Geometry(
-        **EIGHT | {"world": "eight-textures", "models": ("clip",), "seeds": 3, "architecture": "mini"}
+        **EIGHT
+        | {"world": "eight-textures", "models": ("clip",), "seeds": 3, "architecture": "mini"}
         | {"recipe": Recipe(steps=4000, learning_rate=1e-3, decay=0.2, single_object_phase=0.125)},
         **{"pairs": (1.0,), "hard_negatives": (0.0,), "compositions": (0.375, 0.625, 0.875)},
         probe_textures=("red", "white", "asphalt", "grass", "blue"),

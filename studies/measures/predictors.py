@@ -54,7 +54,6 @@ OF_PAPERS = tuple(  # named beforehand by Uselis et al. (2602.24264), and for pr
         ("R2 of products minus that of sums", "product_gain", 1),
     )
 )
-EVERY = (NAMED, *NEXT, *OF_PAPERS)
 
 
 class TestedPredictor(NamedTuple):
@@ -96,10 +95,10 @@ def cells_with_predictors(
 
 
 def predictor_rows(records: Records, measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield rows (predictor, test, over, value, low, high, p, runs) for all predictors: rank correlations with accuracy
-    on each test of unseen scenes, over all runs, within a setting, and over the runs of each model. Of all runs, those
-    of a model with a seed are drawn together; of one model, single runs."""
-    for its, test in product(EVERY, UNSEEN):
+    """Yield rows (predictor, expected, test, over, value, low, high, p, runs) for what papers name: rank correlations
+    with accuracy on each test of unseen scenes, over all runs, within a setting, and over the runs of each model. Of
+    all runs, those of a model with a seed are drawn together; of one model, single runs."""
+    for its, test in product(OF_PAPERS, UNSEEN):
         cells = cells_with_predictors(records, measured, (its,), test)
         runs, places = (list(map(tuple, cells[by].to_numpy())) for by in (["model", "seed"], setting_names(cells)))
         every = [("all runs", cells, runs, ()), ("within a setting", cells, runs, places)]
@@ -130,9 +129,16 @@ def coverage_rows(measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
     by = ["model", "part", "measure"]
     rise = fits.groupby([*by, "seed", "compositions"], sort=False)["value"].mean().unstack("compositions")
     change = (rise[max(rise)] - rise[min(rise)]).dropna().rename("value").reset_index().assign(coverage=RISE)
-    fits = fits.sort_values("compositions", kind="stable").assign(coverage=lambda its: its["compositions"].map("{:g}".format))
+    fits = fits.sort_values("compositions", kind="stable").assign(
+        coverage=lambda its: its["compositions"].map("{:g}".format)
+    )
     for key, its in seed_means(pd.concat([fits, change]), [*by, "coverage"], -np.inf, np.inf).items():
-        yield dict(zip([*by, "coverage"], key, strict=True)) | {"value": its.value, "low": its.low, "high": its.high, "seeds": its.seeds}
+        yield dict(zip([*by, "coverage"], key, strict=True)) | {
+            "value": its.value,
+            "low": its.low,
+            "high": its.high,
+            "seeds": its.seeds,
+        }
 
 
 def correlate_predictors(cells: pd.DataFrame) -> list[TestedPredictor]:
