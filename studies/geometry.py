@@ -58,7 +58,7 @@ class Geometry(ProbeStudy):
     """Fractions of the trainable animal pairs."""
     hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
-    compositions: Annotated[Axis[float], SHARE] = (1.0,)
+    coverage: Annotated[Axis[float], SHARE] = (1.0,)
     """Shares of the combinations of animal and texture that training shows."""
     once: Annotated[tuple[str, ...], WHAT, GROWS, Several()] = ()
     """Models among --models that are trained only at the first place, to test the conditions."""
@@ -114,9 +114,10 @@ class Geometry(ProbeStudy):
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        """What the grid varies; coverage only if it is given, as other splits than binding have none."""
-        names = (*FRACTIONS, *(("compositions",) if self.compositions != (1.0,) else ()))
-        return {name: getattr(self, name) for name in names}
+        """The fields of the split that the grid varies; no coverage unless it is given, as only binding splits have
+        it."""
+        covered = {"compositions": self.coverage} if self.coverage != (1.0,) else {}
+        return {name: getattr(self, name) for name in FRACTIONS} | covered
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan every model at every place, except models in `once`. Then plan at the first place all models with
@@ -344,7 +345,7 @@ PRESETS = {
         **EIGHT
         | {"world": "eight-textures", "models": ("clip",), "seeds": 3, "architecture": "mini"}
         | {"recipe": Recipe(steps=4000, learning_rate=1e-3, decay=0.2, single_object_phase=0.125)},
-        **{"pairs": (1.0,), "hard_negatives": (0.0,), "compositions": (0.375, 0.625, 0.875)},
+        **{"pairs": (1.0,), "hard_negatives": (0.0,), "coverage": (0.375, 0.625, 0.875)},
         probe_textures=("red", "white", "asphalt", "grass", "blue"),
         base=BindingRecipe(**APART),
     ),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.scorer import Scorer
     from menagerie.models.texts import Tensors
+    from menagerie.studies.measures.patching import Patching
     from menagerie.studies.runs.data import Material
 
 SCORE = "score"
@@ -293,7 +294,7 @@ def layer_lines(last: pd.DataFrame) -> list[tuple[str, ...]]:
 class ProbePiece(Piece):
     """A model on the probe set."""
 
-    measure: Bits
+    measures: tuple["Bits | Patching", ...]
     called: str
     """The model's name in tables, which trainings that differ only in their seed share."""
     number: int
@@ -313,18 +314,20 @@ class ProbePiece(Piece):
         return self.tested.label
 
     def score(self, loaded: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
-        """Probe the model; write the rows of the measure, and return the result."""
-        torch.manual_seed(self.seed)  # as after training
-        rows = list(self.measure.read(loaded.scorer))
-        write_measured(self.folder, self.measure, None, rows)
+        """Probe the model; write the rows of each measure, and return the result."""
+        for measure in self.measures:
+            torch.manual_seed(self.seed)  # as after training
+            write_measured(self.folder, measure, None, list(measure.read(loaded.scorer)))
         report(self.steps)
         return {"seed": self.seed, "subsets": {}}
 
 
-def probe_piece(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:
+def probe_piece(
+    tested: Model, called: Model, seed: int, measures: "tuple[Bits | Patching, ...]", **how: Any
+) -> ProbePiece:
     """Return the piece that probes one model, which tables call as `called`, with `seed`."""
-    name = digest({"model": tested.weights, "probed": measure.settings})
-    return ProbePiece(tested, "probe set", name, scenes_in(measure.recipe), measure, called.label, seed, **how)
+    name, scenes = digest({"model": tested.weights, "probed": [its.settings for its in measures]}), measures[0].recipe
+    return ProbePiece(tested, "probe set", name, scenes_in(scenes), measures, called.label, seed, **how)
 
 
 @cache

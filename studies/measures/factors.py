@@ -5,7 +5,7 @@ unseen compositions are such sums, of vectors that are orthogonal between the tw
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Bool, Float, Num
 
 from menagerie.studies.measures.probe_set import Measured, ProbeAxes, no_number
 from menagerie.studies.measures.probes import one_core, ridge, view_product
@@ -48,8 +48,8 @@ def linear_factors(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> F
     animal, texture = (its / np.linalg.norm(its, axis=1, keepdims=True) for its in vectors)
     width = z.shape[-1]
     cosine = Measured(float(np.abs(animal @ texture.T).mean()), float(np.sqrt(2 / (np.pi * width))))
-    most = sum(min(kinds - 1, width) for kinds in axes.kinds)
-    return Factors(sum_fit(z, x, axes), Measured(sum(map(count_components, vectors)), most), cosine)
+    most = float(sum(min(kinds - 1, width) for kinds in axes.kinds))
+    return Factors(sum_fit(z, x, axes), Measured(float(sum(map(count_components, vectors))), most), cosine)
 
 
 def concept_counts(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
@@ -63,7 +63,7 @@ def concept_counts(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
 
 
 def fit_sums(
-    view: Float[np.ndarray, "p q d"], counts: Float[np.ndarray, "p q k"], kept: Num[np.ndarray, " p"]
+    view: Float[np.ndarray, "p q d"], counts: Float[np.ndarray, "p q k"], kept: Bool[np.ndarray, " p"]
 ) -> Float[np.ndarray, "k d"]:
     """Return the vectors whose sums fit the embeddings of the kept pairs of animals best."""
     return ridge(counts[kept].reshape(-1, counts.shape[-1]), view[kept].reshape(-1, view.shape[-1]), PENALTY)

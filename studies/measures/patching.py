@@ -211,8 +211,12 @@ class Patching(ProbeMeasure):
 
     version: ClassVar[int] = 2  # heads at CLS and at the end of texts
 
-    @torch.no_grad()
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
+        return self.read(scorer)
+
+    @torch.no_grad()
+    def read(self, scorer: "Scorer") -> Iterator[Row]:
+        """Yield the rows of a scorer in evaluation mode, whatever trained it."""
         both = self.opened(scorer)
         axes, numbers = probe_axes(both[0])
         some, *of = exchanged_scenes(axes, numbers)

@@ -12,10 +12,10 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
 from menagerie.studies.measures.probe_set import Measured, ProbeAxes
-from menagerie.studies.measures.probes import FOLDS, LOSSES, bits, standardise
+from menagerie.studies.measures.probes import FOLDS, LOSSES, bits, one_core, standardise
 
 HIDDEN = 128
-EPOCHS, BATCH, RATE, DECAY = 60, 128, 1e-2, 0.1  # of AdamW; the rate falls to 0 along a cosine
+STEPS, BATCH, RATE, DECAY = 300, 128, 3e-2, 1.0  # of AdamW; the rate falls to 0 along a cosine
 
 
 class ReaderBits(NamedTuple):
@@ -39,21 +39,24 @@ class HiddenReader(nn.Module):
 
 
 class AttentionReader(nn.Module):
-    """A query for each animal pools the tokens; a linear map for each animal reads its texture from what is pooled."""
+    """A query for each animal pools the tokens; a linear map, the sum of one for all animals and one of its own, reads
+    its texture from what is pooled."""
 
     def __init__(self, width: int, animals: int, textures: int) -> None:
         super().__init__()
         self.queries = nn.Parameter(torch.randn(animals, width) / width)
-        self.readout = nn.Parameter(torch.randn(animals, width, textures) / width)
+        self.shared = nn.Parameter(torch.randn(width, textures) / width)
+        self.own = nn.Parameter(torch.zeros(animals, width, textures))
         self.bias = nn.Parameter(torch.zeros(animals, textures))
 
     def forward(self, tokens: Float[Tensor, "n t d"]) -> Float[Tensor, "n animals textures"]:
         """Return the logits of each animal's texture."""
         weights = (tokens @ self.queries.T).softmax(1)
         pooled = weights.transpose(1, 2) @ tokens
-        return (pooled[:, :, None] @ self.readout)[:, :, 0] + self.bias
+        return (pooled[:, :, None] @ (self.shared + self.own))[:, :, 0] + self.bias
 
 
+@one_core
 def read_binding(
     tokens: Num[np.ndarray, "v p q t d"], axes: ProbeAxes, make: Callable[[int, int, int], nn.Module]
 ) -> ReaderBits:
@@ -98,14 +101,13 @@ def fit_reader(
     reader: nn.Module, tokens: Float[Tensor, "n t d"], animals: Int[Tensor, "n 2"], textures: Int[Tensor, "n 2"]
 ) -> nn.Module:
     """Train a reader to tell the texture of each animal of a scene; returns it."""
-    steps = EPOCHS * -(-len(tokens) // BATCH)
     optimizer = torch.optim.AdamW(reader.parameters(), RATE, weight_decay=DECAY)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(EPOCHS):
-        for some in torch.randperm(len(tokens)).split(BATCH):
-            logits = read_textures(reader, tokens[some], animals[some])
-            optimizer.zero_grad()
-            F.cross_entropy(logits.flatten(0, 1), textures[some].flatten()).backward()
-            optimizer.step()
-            schedule.step()
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    for _ in range(STEPS):
+        some = torch.randint(len(tokens), (BATCH,))
+        logits = read_textures(reader, tokens[some], animals[some])
+        optimizer.zero_grad()
+        F.cross_entropy(logits.flatten(0, 1), textures[some].flatten()).backward()
+        optimizer.step()
+        schedule.step()
     return reader.eval()

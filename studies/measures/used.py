@@ -40,14 +40,14 @@ HEADER = ("model", "step", "of", "layer", "part", "share", "alone", AT_POOL, "bi
 
 
 def used_parts(
-    rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str], lengths: Mapping[str, int]
+    rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str] = (), lengths: Mapping[str, int] | None = None
 ) -> Iterator[Part]:
     """Yield sentences for models of which nothing can be located, a figure of the last step, and a table. Arguments are
     those of `bit_parts`."""
     if not len(rows):
         return
     yield Heading("Where the bit is used")
-    steps = rows["step"].astype(float).fillna(rows["model"].map(lengths))
+    steps = rows["step"].astype(float).fillna(rows["model"].map(lengths or {}))
     found = list(used_rows(rows.assign(step=steps, last=rows["step"].isna()), names, axes))
     last = [row for row in found if row["last"]]
     for model, why in dict.fromkeys((row["model"], row["refused"]) for row in last if row["refused"]):
@@ -57,14 +57,16 @@ def used_parts(
     if len(last) < len(found) and shown:
         over = [chart_row(row) | {"step": row["step"], "panel": panel_of(row)} for row in found if of_block(row)]
         yield Chart("used-over-training", used_lines(pd.DataFrame(over)), says=STEPS_SAY)
-    lines = [[f"{row['step']:g}" if name == "step" else str(row.get(name, DASH)) for name in HEADER] for row in found]
+    for row in found:
+        row["step"] = DASH if np.isnan(row["step"]) else f"{row['step']:g}"
+    lines = [[str(row.get(name, DASH)) for name in HEADER] for row in found]
     yield Rows("used-by-part", HEADER, lines, folded="All parts, heads and steps")
 
 
 def used_rows(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield a row for each part of each layer at each step, with its share, what it moves alone, and the bits that are
     present, as estimates over seeds and animal pairs."""
-    for (*place, model, step, side), its in rows.groupby([*axes, "model", "step", "side"], sort=False):
+    for (*place, model, step, side), its in rows.groupby([*axes, "model", "step", "side"], sort=False, dropna=False):
         said = "".join(f", {value:.0%} {name.replace('_', ' ')}" for name, value in zip(axes, place, strict=True))
         moved = its[its["moves"].map(len) > 0]
         why, wholes = its["refused"].iloc[0], stacked(moved.groupby("seed")["wholes"].first())
