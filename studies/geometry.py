@@ -215,8 +215,11 @@ def estimates_chart(frame: "pd.DataFrame", y: str, colour: str, panel: str) -> A
 
     at = {"y": alt.Y(f"{y}:N", sort=None, title=None), "yOffset": alt.YOffset(f"{colour}:N", sort=None)}
     base = alt.Chart(frame).encode(**at, color=alt.Color(f"{colour}:N", sort=None), tooltip=list(frame))
-    none = alt.Chart(frame).mark_rule(strokeDash=[2, 3]).encode(x=alt.datum(0))
-    dots, ends = base.mark_circle(size=45).encode(x="value:Q"), base.mark_rule().encode(x="low:Q", x2="high:Q")
+    none = alt.Chart(frame).mark_rule(strokeDash=[2, 3]).encode(x=alt.datum(0, title="value"))
+    dots, ends = (
+        base.mark_circle(size=45).encode(x=alt.X("value:Q", title="value")),
+        base.mark_rule().encode(x=alt.X("low:Q", title="value"), x2="high:Q"),
+    )
     panels = alt.layer(none, ends, dots, data=frame).properties(width=230)
     return panels.facet(alt.Facet(f"{panel}:N", sort=None, title=None), columns=3)
 

@@ -115,7 +115,7 @@ def setting_names(cells: pd.DataFrame) -> list[str]:
     return [name for name in PLACE if name in cells]
 
 
-FITS = {"sum_fit": "sum", "product_fit": "product", "product_gain": "product minus sum"}
+FITS = ("sum_fit", "product_fit", "product_gain")
 RISE = "greatest minus least"
 
 
