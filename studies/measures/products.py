@@ -13,6 +13,7 @@ STARTS = 3  # random ones; the best on the fitted compositions is taken
 SWEEPS = 25
 PENALTY = 1e-2
 SUM_PENALTY = 1e-3
+LEAST_SHARED = 0.1  # of the variance between compositions that views share; below, R2 divides by noise
 ROUNDING = 1e-9  # share of embeddings' mean square: less is rounding
 
 
@@ -69,7 +70,7 @@ def product_fits(omega: Num[np.ndarray, "v a t d"], rank: int = 1) -> Products:
         for rest, told in zip(left, fits, strict=True):
             rest[:, ~kept] = y[:, ~kept] - told
     varied, *missed = (view_product(rest).sum() for rest in left)
-    if varied <= ROUNDING * (y**2).sum():
+    if varied <= max(LEAST_SHARED * (left[0] ** 2).sum() / len(y), ROUNDING * (y**2).sum()):
         return Products(*[no_number("views don't agree on how compositions differ", 0.0)] * 3)
     found = [1 - its / varied for its in missed]
     return Products(*(Measured(its, 0.0) for its in (*found, found[1] - found[0])))
