@@ -11,12 +11,11 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset paper --device cuda
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import APART, BREADTH, EIGHT, PAPER, PAPER_PLACES, SMOKE, Grid
+from menagerie.studies.frame.grids import APART, BREADTH, LEARNS, PAPER, PAPER_PLACES, SMOKE, Grid
 from menagerie.studies.frame.options import CaptionOptions
 
 
@@ -25,8 +24,6 @@ class Config(CaptionOptions, Grid):
     """A grid of binding splits."""
 
 
-# Rates with which CLIP, in towers of two layers, learns what training shows.
-STEADY = Recipe(steps=2000, learning_rate=1e-3, decay=0.2, single_object_phase=0.125, singles_share=0.5)
 PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, pairs=(0.5,), views=4),
     "laptop": Config(tuned="laptop", pairs=(0.2,), hard_negatives=(0.0,)),
@@ -35,8 +32,8 @@ PRESETS: dict[str, Config] = {
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
     # Training lacks a quarter of the combinations of animal and texture. All models have CLIP's towers and rates.
     "strata": Config(
-        **EIGHT | {"world": "twelve", "recipe": STEADY},
-        **{"architecture": "mini", "views": 8, "test_views": 2, "pairs": (1.0,), "hard_negatives": (0.2,), "seeds": 3},
+        **LEARNS | {"world": "twelve", "recipe": replace(LEARNS["recipe"], singles_share=0.5)},
+        **{"views": 8, "test_views": 2, "pairs": (1.0,), "hard_negatives": (0.2,)},
         models=("clip", "siglip", "fdt", "sparo", "filip", "filip-phrases", "oc-clip"),
         base=BindingRecipe(compositions=0.75, **APART),
     ),

@@ -9,6 +9,7 @@ with accuracy on unseen pairs is tested, besides those of three others. Also tes
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
     python studies/geometry.py --preset spatial    # captions with relations: the condition on places
+    python studies/geometry.py --preset coverage   # sums, products and linear factors by coverage of compositions
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,12 +32,13 @@ from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import judge_difference
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
+from menagerie.studies.frame.grids import APART, BREADTH, LEARNS, SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Chart, Facts, Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.probes import ProbeStudy
+from menagerie.studies.runs.data import FRACTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +58,8 @@ class Geometry(ProbeStudy):
     """Fractions of the trainable animal pairs."""
     hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
+    coverage: Annotated[Axis[float], SHARE] = (1.0,)
+    """Shares of the combinations of animal and texture that training shows."""
     once: Annotated[tuple[str, ...], WHAT, GROWS, Several()] = ()
     """Models among --models that are trained only at the first place, to test the conditions."""
     negated: Annotated[float, DATA, SHARE] = 0.0
@@ -105,16 +109,23 @@ class Geometry(ProbeStudy):
     @property
     def first_place(self) -> dict[str, Any]:
         """The place at which all scorers are compared: the first one of the grid, with negation if there is any."""
-        place = {"pairs": self.pairs[0], "hard_negatives": self.hard_negatives[0]}
+        place = {name: values[0] for name, values in self.axes.items()}
         return place | ({"negated": self.negated} if self.negated else {})
+
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """The fields of the split that the grid varies; no coverage unless it is given, as only binding splits have
+        it."""
+        covered = {"compositions": self.coverage} if self.coverage != (1.0,) else {}
+        return {name: getattr(self, name) for name in FRACTIONS} | covered
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan every model at every place, except models in `once`. Then plan at the first place all models with
         negation or, without negation, the models in `once`."""
         plain = {"negated": 0.0} if self.negated else {}
         everywhere = [model for model in self.models if model not in self.once]
-        for seed, pairs, hard, model in product(self.seed_numbers, self.pairs, self.hard_negatives, everywhere):
-            yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
+        for seed, *place, model in product(self.seed_numbers, *self.axes.values(), everywhere):
+            yield self.at(model, seed, **dict(zip(self.axes, place, strict=True)), **plain)
         first = self.models if self.negated else [model for model in self.once if model in self.models]
         for seed, model in product(self.seed_numbers, first):
             yield self.at(model, seed, **self.first_place)
@@ -129,6 +140,7 @@ class Geometry(ProbeStudy):
         place = {"measure": "holds", "by": "scores", **self.first_place}
         held = conditions[(conditions[list(place)] == list(place.values())).all(axis=1)]
         yield from prediction_parts(records, geometry, self.world, self.resolution)
+        yield from factor_parts(records, geometry)
         yield from condition_parts(held)
         yield from trade_off_parts(conditions, held)
         yield Heading("Alignment and edits", EDITS)
@@ -184,6 +196,34 @@ def predictor_chart(frame: "pd.DataFrame", names: Sequence[str]) -> Any:
     return panels.facet(alt.Facet("measure:N", sort=names, title=None), columns=2).resolve_scale(x="independent")
 
 
+def factor_parts(records: Records, measured: "pd.DataFrame") -> Iterator[Part]:
+    """Yield figures of what papers name as predictors, and of fits of sums and of products by coverage."""
+    import pandas as pd
+
+    from menagerie.studies.measures.predictors import coverage_rows, predictor_rows
+
+    if rows := list(predictor_rows(records, measured)):
+        yield Heading("Linear factors and products")
+        yield Chart("predictors", estimates_chart(pd.DataFrame(rows), "predictor", "over", "test"), says=PREDICTORS)
+    if rows := list(coverage_rows(measured)):
+        yield Chart("coverage", estimates_chart(pd.DataFrame(rows), "coverage", "measure", "part"), says=COVERAGE)
+
+
+def estimates_chart(frame: "pd.DataFrame", y: str, colour: str, panel: str) -> Any:
+    """Return a chart with a panel for each value of a column: values with their intervals, one below the other."""
+    import altair as alt
+
+    at = {"y": alt.Y(f"{y}:N", sort=None, title=None), "yOffset": alt.YOffset(f"{colour}:N", sort=None)}
+    base = alt.Chart(frame).encode(**at, color=alt.Color(f"{colour}:N", sort=None), tooltip=list(frame))
+    none = alt.Chart(frame).mark_rule(strokeDash=[2, 3]).encode(x=alt.datum(0, title="value"))
+    dots, ends = (
+        base.mark_circle(size=45).encode(x=alt.X("value:Q", title="value")),
+        base.mark_rule().encode(x=alt.X("low:Q", title="value"), x2="high:Q"),
+    )
+    panels = alt.layer(none, ends, dots, data=frame).properties(width=230)
+    return panels.facet(alt.Facet(f"{panel}:N", sort=None, title=None), columns=3)
+
+
 def condition_parts(held: "pd.DataFrame") -> Iterator[Part]:
     """Yield a table of how often models meet each condition, at the place where all are compared."""
     from menagerie.studies.measures.conditions import EVERY, INDEPENDENT
@@ -233,9 +273,10 @@ def trade_off_parts(rows: "pd.DataFrame", held: "pd.DataFrame") -> Iterator[Part
 def by_cell(rows: "pd.DataFrame", by: str, measure: str, parts: tuple[str, ...]) -> "pd.DataFrame":
     """Return a row for each cell, with its numbers of categorisation and of attribute binding."""
     from menagerie.studies.measures.conditions import CONDITIONS
+    from menagerie.studies.measures.predictors import PLACE
 
     both = list(CONDITIONS[:2])
-    labels = [name for name in ("model", "seed", "pairs", "hard_negatives", "negated") if name in rows]
+    labels = [name for name in ("model", "seed", *PLACE) if name in rows]
     chosen = rows[(rows["measure"] == measure) & (rows["by"] == by) & rows["part"].isin(parts)].dropna(subset="value")
     wide = chosen[chosen["condition"].isin(both)].pivot_table("value", labels, "condition", sort=False).reset_index()
     return wide.rename_axis(columns=None).reindex(columns=[*labels, *both])
@@ -266,6 +307,12 @@ CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % inte
 of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no interval; its p is from
 permutations. Intervals are for further trainings of these models, not for new models. p is over all runs; those of the
 last three measures are corrected for their number (Holm)."""
+PREDICTORS = """Spearman's rank correlation with accuracy on swaps of unseen scenes, over all runs, within a setting of
+the grid, and over the runs of one model; 95 % intervals. R2 of linear factors and their angle should predict
+generalisation (2602.24264), so should what products explain beyond sums (2605.31503)."""
+COVERAGE = """R2 on held-out compositions of fits to their mean embeddings: a vector of the animal plus one of the
+texture, and that plus a product of rank 1, by the share of compositions in training. Means over seeds with 95 %
+intervals; below 0 a fit predicts less than the mean of all compositions."""
 CONDITIONS_SAY = """Percent of scenes in which all parts of a condition (Kang et al. 2025) hold, with 95 % intervals
 over seeds, at one setting of the grid. Chance is the share for scores in random order. All: every condition for which a
 model's captions have words. If independent: the product of their shares."""
@@ -296,6 +343,12 @@ PRESETS = {
         **BREADTH | {"models": VECTORS + OTHERS},
         **{"tuned": "breadth-spatial", "pairs": (0.5,), "views": 2},
         base=SpatialRecipe(**APART),
+    ),
+    "coverage": Geometry(
+        **LEARNS | {"models": ("clip",)},
+        **{"pairs": (1.0,), "hard_negatives": (0.0,), "coverage": (0.375, 0.625, 0.875)},
+        probe_textures=("red", "white", "asphalt", "grass", "blue"),
+        base=BindingRecipe(**APART),
     ),
 }
 

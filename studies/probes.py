@@ -192,6 +192,12 @@ class ProbeModels(ScoringStudy):
         side = agreed_setting("--resolution", self.resolution, found, RESOLUTION)
         return Bits(self.probe_set, self.store, side, self.layers)
 
+    @cached_property
+    def patching(self) -> "Patching":
+        from menagerie.studies.measures.patching import Patching
+
+        return Patching(self.probe_set, self.store, self.bits.resolution)
+
     def check(self) -> None:
         """Raise for models that can't be loaded, or lack animals, textures or words of the probe set."""
         from menagerie.studies.measures.bits import check_layers, check_model_knows
@@ -215,19 +221,22 @@ class ProbeModels(ScoringStudy):
         from menagerie.studies.measures.bits import probe_piece
         from menagerie.studies.scoring.models import less_seed
 
-        return (probe_piece(model, *less_seed(model), self.bits, **self.how) for model in self.tested)
+        return (probe_piece(model, *less_seed(model), (self.bits, self.patching), **self.how) for model in self.tested)
 
     def tables(self, records: Records) -> None:
         write_cells(records)
 
     def export(self, records: Records) -> None:
         export_rows(records, "bits.csv", self.bits)
+        export_rows(records, "patching.csv", self.patching)
 
     def page(self, records: Records) -> "Iterator[Part]":
         from menagerie.studies.measures.bits import bit_parts, rows_at_steps
+        from menagerie.studies.measures.used import used_parts
         from menagerie.studies.scoring.page import about_models, coverage_parts
 
         yield from bit_parts(rows_at_steps(records, self.bits), self.names)
+        yield from used_parts(rows_at_steps(records, self.patching), self.names)
         yield from coverage_parts(self.trained, "probe-set", "No scene is left out of the bits.")
         if left := left_out_pieces(records):
             yield Heading("Left out")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
@@ -21,7 +21,7 @@ from menagerie.generators.captions.templates import TEMPLATES, Caption, content_
 from menagerie.generators.splits.probe import RIGHT_FIRST, ProbeRecipe, choose_names
 from menagerie.generators.splits.probe_scenes import mirror_probed, objects_from_left
 from menagerie.models.checkpoint import config_in
-from menagerie.models.layers import image_layer_names, text_layer_names
+from menagerie.models.layers import grid_of, image_layer_names, text_layer_names
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import FramedSplit
 from menagerie.models.library.sources import Checkpoint
@@ -35,6 +35,7 @@ from menagerie.studies.measures import probe_set as probed
 from menagerie.studies.measures.geometry import geometry
 from menagerie.studies.measures.probe_set import ALL_TOKENS, BOTH, EMBEDDING, IMAGE, MEAN, TEXT, ProbeAxes, label_rows
 from menagerie.studies.measures.probes import bits, probe_binding, probe_left
+from menagerie.studies.measures.readers import AttentionReader, HiddenReader, read_binding
 from menagerie.studies.scoring.models import Model, recorded_world
 from menagerie.studies.scoring.piece import Piece
 
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.scorer import Scorer
     from menagerie.models.texts import Tensors
+    from menagerie.studies.measures.patching import Patching
     from menagerie.studies.runs.data import Material
 
 SCORE = "score"
+HIDDEN_LAYER, ATTENTION = "hidden layer", "attention"
 Setting = TypeVar("Setting", str, int)
 RELATION = TEMPLATES["relation"]
 STAGES = {  # the stages at which binding may be lost, by part, layer, and what is read of the layer
@@ -54,6 +57,18 @@ STAGES = {  # the stages at which binding may be lost, by part, layer, and what 
     (BOTH, SCORE, SCORE): "score",
 }
 OF = ("part", "layer", "read")
+HOLDERS = {  # what holds the bits of an image, by layer and what reads it
+    (EMBEDDING, MEAN): ("pooled token", "linear"),
+    (EMBEDDING, HIDDEN_LAYER): ("pooled token", HIDDEN_LAYER),
+    (TOKENS, ALL_TOKENS): ("all tokens", "linear, side by side"),
+    (TOKENS, ATTENTION): ("all tokens", ATTENTION),
+}
+READ_AS = {ALL_TOKENS: "side by side"}
+BOUNDS = {"bits": "mutual information", "bernoulli_bits": "sum of Bernoulli losses"}
+READERS_SAY = """How much of the bit an image's single vector holds, and how much its patches: 2606.03976 has below half
+and above 90 %. Each reader gives a lower bound, by the margin of the whole scene (mutual information) and by the sum of
+its four Bernoulli losses, as that paper counts: 1 - 4 H(e) for a reader that errs with probability e, 0 where that is
+below. Attention: a learnt query for each animal pools the patches. Means over seeds with 95 % intervals."""
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
 layer, on pairs of animals that the probe wasn't trained on; 0 is chance. Bands are 95 % intervals over seeds. A probe
 at 0 may miss binding that is stored by place; the table has that."""
@@ -71,7 +86,7 @@ class Bits(probed.ProbeMeasure):
     of images and of texts, and from all tokens of images side by side; the geometry of embeddings, unless `relation`;
     and the bits of scores, s(x, c) - s(x, c') for an image x, its caption c and the false caption c'."""
 
-    version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
+    version: ClassVar[int] = 4  # readers with a hidden layer and with attention
 
     layers: tuple[str, ...] = ()
     """Names of the layers that are read, of images and texts; a scorer's missing ones are skipped. Empty: all."""
@@ -91,8 +106,11 @@ class Bits(probed.ProbeMeasure):
             for layers in (image_layer_names(scorer), text_layer_names(scorer))
         )
         wanted = [(layer, MEAN) for layer in of_images] + [(TOKENS, ALL_TOKENS)] * (TOKENS in of_images)
-        for (layer, read), embeddings in probed.image_layers(scorer, both[0], wanted).items():
+        of_all = probed.image_layers(scorer, both[0], wanted)
+        for (layer, read), embeddings in of_all.items():
             yield from self.probe(IMAGE, layer, read, embeddings[numbers], axes)
+        if not self.relation:
+            yield from learnt_rows(of_all, numbers, axes, int(np.prod(grid_of(scorer) or 0)))
         wanted = [(layer, MEAN) for layer in of_texts]
         found = [probed.text_layers(scorer, probed.captions_of(data), wanted) for data in both]
         for layer, read in wanted:
@@ -110,6 +128,20 @@ class Bits(probed.ProbeMeasure):
         yield from label_rows(part, layer, read, probe_binding(embeddings, axes))
         if layer == EMBEDDING:
             yield from label_rows(part, layer, read, geometry(embeddings, axes))
+
+
+def learnt_rows(
+    found: probed.Layers, numbers: Int[np.ndarray, "v p q"], axes: ProbeAxes, patches: int
+) -> Iterator[Row]:
+    """Yield what readers find that are trained by gradient descent: in the only vector of images, and in the patches of
+    the last layer, which are the last tokens."""
+    if probed.VECTOR in found:
+        vectors = found[probed.VECTOR][numbers][..., None, :]
+        yield from label_rows(IMAGE, EMBEDDING, HIDDEN_LAYER, read_binding(vectors, axes, HiddenReader))
+    if patches and (TOKENS, ALL_TOKENS) in found:
+        tokens = found[TOKENS, ALL_TOKENS].reshape(len(numbers.flat), -1, found[TOKENS, MEAN].shape[-1])
+        held = read_binding(tokens[:, -patches:][numbers], axes, AttentionReader)
+        yield from label_rows(IMAGE, TOKENS, ATTENTION, held)
 
 
 class RelatedSplit(FramedSplit):
@@ -169,6 +201,8 @@ def bit_parts(
     last, all_bits = named[named["last"]], named[named["measure"] == "bits"]
     layers = layer_frame(last[last["measure"] == "bits"])
     yield Chart("bits-by-layer", bit_lines(layers, "of", "layer"), says=LAYERS_SAYS)
+    if len(readers := reader_frame(last)):
+        yield Chart("readers", reader_chart(readers), says=READERS_SAY)
     if len(last) < len(named):
         yield Heading("Over training")
         yield Chart("bits-over-training", bit_lines(stage_frame(all_bits), "stage", "step"), says=STEPS_SAYS)
@@ -202,6 +236,28 @@ def stage_frame(rows: pd.DataFrame) -> pd.DataFrame:
     return frame_of(rows.assign(stage=stages).dropna(subset="stage"), ("stage", "model", "step"))
 
 
+def reader_frame(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean bits of an image's single vector and of its patches, by reader and bound."""
+    of = [HOLDERS.get(key) for key in zip(rows["layer"], rows["read"], strict=True)]
+    images = rows.assign(of=of)[(rows["part"] == IMAGE) & rows["measure"].isin(BOUNDS)].dropna(subset="of")
+    holder, reader = (images["of"].str[k] for k in (0, 1))
+    named = images.assign(holder=holder, reader=reader, bound=images["measure"].map(BOUNDS))
+    return frame_of(named, ("model", "holder", "reader", "bound"))
+
+
+def reader_chart(frame: pd.DataFrame) -> Any:
+    """Return a chart with a panel for each bound: bits by model and reader, with their intervals."""
+    import altair as alt
+
+    at = {"y": alt.Y("model:N", sort=None, title=None), "yOffset": alt.YOffset("reader:N", sort=None)}
+    base = alt.Chart(frame).encode(**at, color=alt.Color("reader:N", sort=None), tooltip=list(frame))
+    ends = base.mark_rule().encode(x="low:Q", x2="high:Q")
+    value = alt.X("value:Q", scale=alt.Scale(domain=[0, 1]), title="bits, of 1")
+    dots = base.mark_point(filled=True, size=60).encode(x=value, shape=alt.Shape("holder:N", sort=None))
+    panels = alt.layer(ends, dots, data=frame).properties(width=260)
+    return panels.facet(alt.Facet("bound:N", sort=None, title=None), columns=2)
+
+
 def frame_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     means = [(*key, its.value, its.low, its.high) for key, its in mean_bits(rows, by).items()]
     return pd.DataFrame(means, columns=[*by, "value", "low", "high"])
@@ -227,7 +283,7 @@ def layer_lines(last: pd.DataFrame) -> list[tuple[str, ...]]:
     means = mean_bits(last[last["measure"].isin(("bits", "place_bits"))], ("model", *OF, "measure"))
     return [
         (
-            *(model, part, layer if read in (MEAN, SCORE) else f"{layer}, side by side"),
+            *(model, part, layer if read in (MEAN, SCORE) else f"{layer}, {READ_AS.get(read, read)}"),
             *(str(means.get((model, part, layer, read, name), DASH)) for name in ("bits", "place_bits")),
         )
         for model, part, layer, read in dict.fromkeys(key[:-1] for key in means)
@@ -238,7 +294,7 @@ def layer_lines(last: pd.DataFrame) -> list[tuple[str, ...]]:
 class ProbePiece(Piece):
     """A model on the probe set."""
 
-    measure: Bits
+    measures: tuple["Bits | Patching", ...]
     called: str
     """The model's name in tables, which trainings that differ only in their seed share."""
     number: int
@@ -258,18 +314,20 @@ class ProbePiece(Piece):
         return self.tested.label
 
     def score(self, loaded: LoadedScorer, report: Callable[[int], None]) -> dict[str, Any]:
-        """Probe the model; write the rows of the measure, and return the result."""
-        torch.manual_seed(self.seed)  # as after training
-        rows = list(self.measure.read(loaded.scorer))
-        write_measured(self.folder, self.measure, None, rows)
+        """Probe the model; write the rows of each measure, and return the result."""
+        for measure in self.measures:
+            torch.manual_seed(self.seed)  # as after training
+            write_measured(self.folder, measure, None, list(measure.read(loaded.scorer)))
         report(self.steps)
         return {"seed": self.seed, "subsets": {}}
 
 
-def probe_piece(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:
+def probe_piece(
+    tested: Model, called: Model, seed: int, measures: "tuple[Bits | Patching, ...]", **how: Any
+) -> ProbePiece:
     """Return the piece that probes one model, which tables call as `called`, with `seed`."""
-    name = digest({"model": tested.weights, "probed": measure.settings})
-    return ProbePiece(tested, "probe set", name, scenes_in(measure.recipe), measure, called.label, seed, **how)
+    name, scenes = digest({"model": tested.weights, "probed": [its.settings for its in measures]}), measures[0].recipe
+    return ProbePiece(tested, "probe set", name, scenes_in(scenes), measures, called.label, seed, **how)
 
 
 @cache

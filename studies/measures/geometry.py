@@ -7,6 +7,7 @@ single view drops out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,9 +20,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.frame.parts import Rows
 from menagerie.studies.measures import probe_set as probed
+from menagerie.studies.measures.factors import linear_factors
 from menagerie.studies.measures.probe_set import BOTH, EMBEDDING, IMAGE, MEAN, TEXT, Measured, ProbeAxes, no_number
-from menagerie.studies.measures.probes import one_core, ridge
-from menagerie.studies.measures.products import composition_means
+from menagerie.studies.measures.probes import one_core, ridge, view_product
+from menagerie.studies.measures.products import ROUNDING, composition_means, product_fits, view_means
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -31,7 +33,6 @@ FOLDS, EDIT_FOLDS = 5, 2
 PENALTY = 1.0  # of additive fits: as much as one scene counts
 SURE = 4  # standard errors by which E[D1 . D2] must be above 0
 LEAST_KEPT = 0.5  # of the variance between quartets, once that between backgrounds is subtracted
-ROUNDING = 1e-9  # share of embeddings' mean square: less is rounding
 MATRIX_PENALTY, STEPS = 1e-3, 40  # of the matrix between images and texts
 EDITED = "edited image"
 PLACE = {"layer": EMBEDDING, "read": MEAN, "measure": "share"}  # of refused rows
@@ -67,12 +68,6 @@ def geometry(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometr
     unsure = unsure_reason(power, axes, mean_square(z))
     fits = (no_number(unsure, 0.0) if unsure else composition_fit(d, power, axes, placed) for placed in (False, True))
     return Geometry(binding_share(z, power, axes), *fits)
-
-
-def view_product(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
-    """Return the mean inner product between two different views, over all pairs of views."""
-    views = len(d)
-    return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))
 
 
 def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float) -> str:
@@ -278,7 +273,7 @@ class EmbeddingGeometry(probed.ProbeMeasure):
     of texts, of both together, and of edited embeddings of images. There is a single refused row if a scorer has no
     such embeddings, or if the captions have words that no training text has."""
 
-    version: ClassVar[int] = 3  # R2 of what a swap changes, without noise
+    version: ClassVar[int] = 4  # linear factors, and fits of sums and of products
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)
@@ -298,8 +293,9 @@ def geometry_rows(
 ) -> Iterator[Row]:
     """Yield the measures of images and of texts. The two orders of mention count as views of the same images."""
     twice, of_texts = axes.repeated(len(texts)), np.concatenate(texts)
-    yield from probed.label_rows(IMAGE, EMBEDDING, MEAN, geometry(images, axes))
-    yield from probed.label_rows(TEXT, EMBEDDING, MEAN, geometry(of_texts, twice))
+    for part, its, views in ((IMAGE, images, axes), (TEXT, of_texts, twice)):
+        found = geometry(its, views), linear_factors(its, views), product_fits(view_means(its, views))
+        yield from chain.from_iterable(probed.label_rows(part, EMBEDDING, MEAN, each) for each in found)
     if images.shape != texts[0].shape:
         sizes = f"embeddings of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text"
         yield no_number(f"{sizes} don't share a space").row(part=BOTH, **PLACE)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, count
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT, OBJECTS = "left object", "right object", "objects"
 PARTS = {IMAGE: (LEFT, RIGHT, "background", "CLS"), TEXT: ("textures", "articles", "nouns", "others", "end")}
-ALONE, SHARE, HEAD, PRESENT = "alone", "share", "head", "present"
+ALONE, SHARE, HEAD, POOL, PRESENT = "alone", "share", "head", "head at pool", "present"
 SCENES = 200  # whose activations are exchanged, spread evenly over the probe set
 ROUNDING = 1e-6  # of scores
 SMALL = 0.05  # scenes with |D| below this share of the median |D| are left out of medians
@@ -70,6 +70,12 @@ class PatchedTower:
     def numbers(self) -> dict[str, int]:
         """The parts that have tokens, with their numbers."""
         return {name: p for p, name in enumerate(PARTS[self.side]) if any((its == p).any() for its in self.whose)}
+
+    @property
+    def pools(self) -> list[Bool[Tensor, "rows t 1"]]:
+        """Which tokens are CLS, or the end of a text; empty if none is."""
+        last = len(PARTS[self.side]) - 1
+        return [(its == last)[..., None] for its in self.whose] if PARTS[self.side][last] in self.numbers else []
 
     def layers(self) -> Iterator[tuple[str, nn.Module, bool]]:
         """Yield the name of each layer, a module, and whether it is the module's input."""
@@ -115,12 +121,12 @@ def moves_in(tower: PatchedTower) -> tuple[Float[Tensor, " n"], dict[Place, Floa
     (first, last), found = (tower.choose(tower.encode(its)) for its in tower.inputs), {}
     parts = tower.numbers
     sets = [frozenset(some) for size in range(len(parts) + 1) for some in combinations(parts, size)]
-    masks = {
+    parted = {
         some: [torch.isin(its, its.new_tensor([parts[part] for part in some]))[..., None] for its in tower.whose]
         for some in sets
     }
     for layer, module, before in tower.layers():
-        moved = {some: value - first for some, value in tower.exchange(module, before, masks).items()}
+        moved = {some: value - first for some, value in tower.exchange(module, before, parted).items()}
         if max(moved[sets[0]].abs().max(), (moved[sets[-1]] - last + first).abs().max()) > 10 * ROUNDING:
             raise UserError(f"{layer} of its {tower.side} tower doesn't hold all that its score is made of")
         found |= {(layer, part, ALONE): moved[frozenset([part])] for part in parts}
@@ -130,9 +136,11 @@ def moves_in(tower: PatchedTower) -> tuple[Float[Tensor, " n"], dict[Place, Floa
             found[layer, OBJECTS, SHARE] = found[layer, LEFT, SHARE] + found[layer, RIGHT, SHARE]
         if not before and isinstance(attention := getattr(module, "attn", None), SelfAttention):
             of = torch.arange(attention.embed_dim, device=first.device) // attention.head_dim
-            heads = {f"head {h + 1}": [of == h] * len(tower.whose) for h in range(attention.num_heads)}
-            values = tower.exchange(attention.out_proj, True, heads)
-            found |= {(layer, name, HEAD): value - first for name, value in values.items()}
+            heads = {f"head {h + 1}": of == h for h in range(attention.num_heads)}
+            for kind, there in ((HEAD, [True] * len(tower.whose)), (POOL, tower.pools)):
+                masks = {name: [mask & its for its in there] for name, mask in heads.items()} if there else {}
+                values = tower.exchange(attention.out_proj, True, masks)
+                found |= {(layer, name, kind): value - first for name, value in values.items()}
     return last - first, found
 
 
@@ -201,8 +209,14 @@ class Patching(ProbeMeasure):
     from the mean token of a part: `bits` of `probe_binding`, of objects `place_bits`. A tower in which nothing can be
     located, or of which too little is known, has rows with the reason."""
 
-    @torch.no_grad()
+    version: ClassVar[int] = 2  # heads at CLS and at the end of texts
+
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
+        return self.read(scorer)
+
+    @torch.no_grad()
+    def read(self, scorer: "Scorer") -> Iterator[Row]:
+        """Yield the rows of a scorer in evaluation mode, whatever trained it."""
         both = self.opened(scorer)
         axes, numbers = probe_axes(both[0])
         some, *of = exchanged_scenes(axes, numbers)

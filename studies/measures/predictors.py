@@ -3,7 +3,7 @@ all runs of a study and within groups of them; p values for several tests."""
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, permutations, product
 from typing import Any, NamedTuple
 
@@ -13,12 +13,13 @@ from jaxtyping import Float64, Int, Num
 
 from menagerie.studies.analysis.intervals import CONFIDENCE, FEWEST, RESAMPLES, Estimate
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.probe_set import BOTH, TEXT
+from menagerie.studies.measures.probe_set import BOTH, IMAGE, TEXT, seed_means
 from menagerie.studies.runs.data import FRACTIONS
 
 ACCURACY = "unseen_pairs"
 TEST = ("unseen_pairs", "swap")
-PLACE = (*FRACTIONS, "negated")
+UNSEEN = (ACCURACY, "one_unseen_composition", "two_unseen_compositions")
+PLACE = (*FRACTIONS, "negated", "compositions")
 MOST = 0.9999  # Fisher's transform of a perfect correlation is infinite
 ONE_DEVIATION = (0.1587, 0.8413)  # the quantiles of a normal distribution one deviation from its mean
 ARRANGEMENTS = 5040  # up to so many permutations, those of seven clusters, are all evaluated
@@ -40,6 +41,18 @@ NEXT = (  # those that came second to fourth after `NAMED` on the cells on which
     Predictor("gap between images and texts", BOTH, "gap", -1),
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
+)
+
+
+OF_PAPERS = tuple(  # named beforehand by Uselis et al. (2602.24264), and for products by 2605.31503
+    Predictor(f"{part}: {name}", part, measure, sign)
+    for part in (IMAGE, TEXT)
+    for name, measure, sign in (
+        ("R2 of linear factors", "factor_fit", 1),
+        ("|cos| of animals' and textures' factors", "factor_cosine", -1),
+        ("components of factors", "factor_components", -1),
+        ("R2 of products minus that of sums", "product_gain", 1),
+    )
 )
 
 
@@ -66,22 +79,71 @@ def measures_chosen_on(world: str, resolution: int, cell: Mapping[str, Any]) -> 
     return cell["seed"] < seeds.get(tuple(cell[name] for name in FRACTIONS), 0)
 
 
-def cells_with_predictors(records: Records, measured: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each finished cell with all predictors: labels, predictors, and accuracy on unseen pairs."""
-    scores = records.where(test=(TEST,)).scores
+def cells_with_predictors(
+    records: Records, measured: pd.DataFrame, predictors: Sequence[Predictor] = (NAMED, *NEXT), test: str = ACCURACY
+) -> pd.DataFrame:
+    """Return a row for each finished cell with all predictors: labels, predictors, and accuracy on a test's swaps."""
+    scores = records.where(test=((test, "swap"),)).scores
     if not len(scores) or not len(measured):
-        return pd.DataFrame(columns=[*PLACE, "model", "seed", ACCURACY, *(its.name for its in (NAMED, *NEXT))])
+        return pd.DataFrame(columns=[*PLACE, "model", "seed", ACCURACY, *(its.name for its in predictors)])
     labels = ["model", "seed", *(name for name in PLACE if name in scores)]
     found = scores[[*labels, "accuracy"]].rename(columns={"accuracy": ACCURACY}).dropna()
-    for its in (NAMED, *NEXT):
+    for its in predictors:
         chosen = measured[(measured["part"] == its.part) & (measured["measure"] == its.measure)]
         found = found.merge(chosen[[*labels, "value"]].rename(columns={"value": its.name}), on=labels)
     return found.dropna().reset_index(drop=True)
 
 
+def predictor_rows(records: Records, measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield rows (predictor, expected, test, over, value, low, high, p, runs) for what papers name: rank correlations
+    with accuracy on each test of unseen scenes, over all runs, within a setting, and over the runs of each model. Of
+    all runs, those of a model with a seed are drawn together; of one model, single runs."""
+    for its, test in product(OF_PAPERS, UNSEEN):
+        cells = cells_with_predictors(records, measured, (its,), test)
+        runs, places = (list(map(tuple, cells[by].to_numpy())) for by in (["model", "seed"], setting_names(cells)))
+        every = [("all runs", cells, runs, ()), ("within a setting", cells, runs, places)]
+        every += [(str(model), own, range(len(own)), ()) for model, own in cells.groupby("model", sort=False)]
+        for over, own, clusters, groups in every:
+            if len(own):
+                x, y = (own[name].to_numpy(float) for name in (its.name, ACCURACY))
+                found = correlation(x, y, clusters, groups)._asdict()
+                row = {"predictor": its.name, "expected": its.sign, "test": test, "over": over}
+                yield row | {name: found[name] for name in ("value", "low", "high", "p")} | {"runs": len(own)}
+
+
+def setting_names(cells: pd.DataFrame) -> list[str]:
+    return [name for name in PLACE if name in cells]
+
+
+FITS = ("sum_fit", "product_fit", "product_gain")
+RISE = "greatest minus least"
+
+
+def coverage_rows(measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield rows (model, part, measure, coverage, value, low, high, seeds): R2 of sums and of products, and their
+    difference, at each coverage; RISE is that at the greatest minus that at the least, of the same seeds. Means over
+    seeds, other settings pooled, with Student's interval."""
+    if "compositions" not in measured or measured["compositions"].nunique() < 2:
+        return
+    fits = measured[measured["measure"].isin(FITS)].dropna(subset="value")
+    by = ["model", "part", "measure"]
+    rise = fits.groupby([*by, "seed", "compositions"], sort=False)["value"].mean().unstack("compositions")
+    change = (rise[max(rise)] - rise[min(rise)]).dropna().rename("value").reset_index().assign(coverage=RISE)
+    fits = fits.sort_values("compositions", kind="stable").assign(
+        coverage=lambda its: its["compositions"].map("{:g}".format)
+    )
+    for key, its in seed_means(pd.concat([fits, change]), [*by, "coverage"], -np.inf, np.inf).items():
+        yield dict(zip([*by, "coverage"], key, strict=True)) | {
+            "value": its.value,
+            "low": its.low,
+            "high": its.high,
+            "seeds": its.seeds,
+        }
+
+
 def correlate_predictors(cells: pd.DataFrame) -> list[TestedPredictor]:
     """Return the tests of `NAMED` and of `NEXT`. The bootstrap draws a model's cells with the same seed together."""
-    places = list(map(tuple, cells[[name for name in PLACE if name in cells]].itertuples(index=False)))
+    places = list(map(tuple, cells[setting_names(cells)].itertuples(index=False)))
     runs = list(zip(cells["model"], cells["seed"], strict=True))
     groups = ((), places, list(zip(places, cells["model"], strict=True)))
     accuracy, every = cells[ACCURACY].to_numpy(float), (NAMED, *NEXT)

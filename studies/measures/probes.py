@@ -14,17 +14,20 @@ from menagerie.studies.measures.probe_set import Measured, ProbeAxes
 FOLDS = 3
 WIDEST = 128  # dimensions; wider embeddings are reduced to as many principal components
 PENALTY = 1e-2  # times half of the squared weights, added to the mean loss
+LOSSES = 4  # binary variables of a scene: its two animals with its two textures
 SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, for margins whose mean size is 1
 one_core = threadpool_limits.wrap(limits=1)  # small matrices: several threads mostly wait for one another
 
 
-def bits(margins: Float[np.ndarray, "..."]) -> Measured:
-    """Return the bits of margins m: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
+def bits(margins: Float[np.ndarray, "..."], losses: int = 1) -> Measured:
+    """Return the bits of margins m: 1 - losses * min over b >= 0 of mean log2(1 + exp(-b m)), and at least 0. Chance is
+    0, and 1 is all.
 
     A margin is positive if the answer to a binary question is right. The bits are a lower bound of the mutual
     information between answer and margin: the question's entropy minus the loss of a reader (2606.03976). Ours
-    conditions on which objects and textures a scene has, so that exactly 1 bit is left. Fitting b adds less than 0.001
-    bit for a thousand margins."""
+    conditions on which objects and textures a scene has, so that exactly 1 bit is left. That paper adds up the losses
+    of all questions "has this object this attribute?": in a scene of two there are 4 (`LOSSES`), so that a reader that
+    errs with probability e is left with 1 - 4 H(e). Fitting b adds less than 0.001 bit for a thousand margins."""
     flat = np.asarray(margins, np.float64).reshape(-1)
     if not len(flat) or not np.isfinite(flat).all():
         raise UserError("there must be margins of scenes, all of them finite")
@@ -36,7 +39,7 @@ def bits(margins: Float[np.ndarray, "..."]) -> Measured:
         return float(np.logaddexp(0, -np.exp(log_scale) * flat).mean())
 
     found = minimize_scalar(loss, bounds=SCALES, method="bounded", options={"xatol": 1e-4})
-    return Measured(max(0.0, 1 - float(found.fun) / np.log(2)), 0.0)
+    return Measured(max(0.0, 1 - losses * float(found.fun) / np.log(2)), 0.0)
 
 
 class BindingProbes(NamedTuple):
@@ -47,6 +50,8 @@ class BindingProbes(NamedTuple):
     """By probes of the texture of each animal."""
     place_bits: Measured
     """By probes of the left animal and of the left texture, which are both right or both wrong."""
+    bernoulli_bits: Measured
+    """By probes of the texture of each animal, as a sum of losses over animals and textures."""
 
 
 @one_core
@@ -55,20 +60,26 @@ def probe_binding(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bi
     Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976."""
     axes.check(embeddings)
     x = standardise(embeddings)
-    return BindingProbes(bits(texture_margins(x, axes)), bits(place_margins(x, axes)))
+    margins = object_margins(x, axes)
+    return BindingProbes(bits(margins.sum(-1)), bits(place_margins(x, axes)), bits(margins, LOSSES))
 
 
 def texture_margins(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
-    """Return the sum over both objects of a scene of the logit of the object's texture minus that of the other's, by a
-    probe for each animal."""
-    margins, folds = np.zeros(x.shape[:3]), axes.folds(FOLDS)
+    """Return the sum of both objects' margins of each scene."""
+    return object_margins(x, axes).sum(-1)
+
+
+def object_margins(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q 2"]:
+    """Return for both objects of each scene the logit of the object's texture minus that of the other's, by a probe for
+    each animal."""
+    margins, folds = np.zeros((*x.shape[:3], 2)), axes.folds(FOLDS)
     for animal in range(axes.kinds[0]):
         rows, side = np.nonzero(axes.animals == animal)
         shape = len(x), len(rows), x.shape[2]
         own, other = (np.broadcast_to(axes.textures[:, place].T, shape) for place in (side, 1 - side))
         logits = held_out_logits(x[:, rows], own, folds[rows][:, None], axes.kinds[1])
         of_own, of_other = (np.take_along_axis(logits, its[..., None], -1)[..., 0] for its in (own, other))
-        margins[:, rows] += of_own - of_other
+        margins[:, rows, :, side] = (of_own - of_other).swapaxes(0, 1)
     return margins
 
 
@@ -145,3 +156,9 @@ def held_out_logits(
 def ridge(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n d"], penalty: float) -> Float[np.ndarray, "k d"]:
     """Return the weights of a linear map from x to y, fitted with a penalty on their squares."""
     return np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)
+
+
+def view_product(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
+    """Return the mean inner product between two different views, over all pairs of views."""
+    views = len(d)
+    return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))

@@ -1,6 +1,5 @@
 """Embeddings of compositions: their means, and whether they can be predicted from those of other compositions."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,12 +7,14 @@ from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.measures.probe_set import Measured, ProbeAxes, no_number
-from menagerie.studies.measures.probes import one_core, ridge
+from menagerie.studies.measures.probes import one_core, ridge, view_product
 
 STARTS = 3  # random ones; the best on the fitted compositions is taken
-SWEEPS = 80
+SWEEPS = 25
 PENALTY = 1e-2
 SUM_PENALTY = 1e-3
+LEAST_SHARED = 0.1  # of the variance between compositions that views share; below, R2 divides by noise
+ROUNDING = 1e-9  # share of embeddings' mean square: less is rounding
 
 
 def composition_means(
@@ -35,40 +36,49 @@ def composition_means(
 
 
 class Products(NamedTuple):
-    """R2 on held-out compositions; chance predicts the mean of the other compositions."""
+    """R2 on held-out compositions of what views share; chance predicts the mean of the other compositions."""
 
-    sum: Measured
+    sum_fit: Measured
     """R2 of the sum alpha_animal + tau_texture."""
-    ranks: dict[int, Measured]
-    """R2 of that sum plus a product, by the product's rank. The rank with the highest R2 needn't be the embedding's:
-    for a product of rank 1 of 8 animals and 4 textures R2 is 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
+    product_fit: Measured
+    """R2 of that sum plus a product. The rank with the highest R2 needn't be the embedding's: for a product of rank 1
+    of 8 animals and 4 textures R2 is 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
+    product_gain: Measured
+    """R2 of the sum with a product minus that of the sum alone."""
 
 
 @one_core
-def product_fits(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
+def product_fits(omega: Num[np.ndarray, "v a t d"], rank: int = 1) -> Products:
     """Fit the embeddings of compositions by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
 
     Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503). `omega` are
-    means over scenes (`composition_means`, over both places), or embeddings of single objects.
+    each view's means over scenes (`view_means`), or embeddings of single objects. Fits are to the mean over views. What
+    they leave is multiplied between views, so that the noise of held-out compositions, which few scenes have much of,
+    doesn't lower R2.
     """
-    animals, textures = omega.shape[:2]
-    if textures < 3 or animals < textures:
-        raise UserError(f"product fits need 3 textures and at least as many animals, not {textures} and {animals}")
+    animals, textures = omega.shape[1:3]
+    if textures < 3 or animals < textures or len(omega) < 2:
+        each = f"{len(omega)} of {textures} and {animals}"
+        reason = f"product fits need 2 views, of 3 textures and at least as many animals, not {each}"
+        return Products(*[no_number(reason, 0.0)] * 3)
     y = omega.astype(np.float64)
-    y = y - y.mean((0, 1))
+    mean, left = y.mean(0), np.zeros((3, *y.shape))
     number = np.add.outer(np.arange(animals), np.arange(textures)) % textures
-    missed, varied = dict.fromkeys((0, *ranks), 0.0), 0.0
     for fold in range(textures):
         kept = number != fold
-        varied += ((y[~kept] - y[kept].mean(0)) ** 2).sum()
-        for rank in missed:
-            missed[rank] += ((y - predict_compositions(y, kept, rank))[~kept] ** 2).sum()
-    if varied <= 0:
-        none = no_number("all compositions have the same embedding", 0.0)
-        return Products(none, dict.fromkeys(ranks, none))
-    return Products(
-        Measured(1 - missed[0] / varied, 0.0), {rank: Measured(1 - missed[rank] / varied, 0.0) for rank in ranks}
-    )
+        fits = (mean[kept].mean(0), *(predict_compositions(mean, kept, of)[~kept] for of in (0, rank)))
+        for rest, told in zip(left, fits, strict=True):
+            rest[:, ~kept] = y[:, ~kept] - told
+    varied, *missed = (view_product(rest).sum() for rest in left)
+    if varied <= max(LEAST_SHARED * (left[0] ** 2).sum() / len(y), ROUNDING * (y**2).sum()):
+        return Products(*[no_number("views don't agree on how compositions differ", 0.0)] * 3)
+    found = [1 - its / varied for its in missed]
+    return Products(*(Measured(its, 0.0) for its in (*found, found[1] - found[0])))
+
+
+def view_means(embeddings: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Num[np.ndarray, "v a t d"]:
+    """Return the mean embedding of the scenes with each composition in each view, over both places."""
+    return np.stack([composition_means(view[None], axes).mean(0) for view in embeddings])
 
 
 def predict_compositions(

@@ -5,11 +5,13 @@ from functools import cache
 import numpy as np
 import pytest
 
+from menagerie.studies.measures.factors import linear_factors
 from menagerie.studies.measures.geometry import alignment, geometry, measure_edits
 from menagerie.studies.measures.ideal import IdealEmbedding, least_margins
 from menagerie.studies.measures.probe_set import label_rows
-from menagerie.studies.measures.probes import bits, probe_binding
-from menagerie.studies.measures.products import composition_means, product_fits
+from menagerie.studies.measures.probes import LOSSES, bits, probe_binding
+from menagerie.studies.measures.products import product_fits, view_means
+from menagerie.studies.measures.readers import AttentionReader, HiddenReader, read_binding
 from tests.studies.known_embeddings import axes, embedding, shown
 
 DIGITS = 0.0055  # two digits
@@ -31,7 +33,7 @@ def test_measures_of_constructed_embeddings_have_known_values(kind, of_bits, by_
     """A linear probe may be at chance though an embedding binds: by place the fourth has the whole bit."""
     z = embedding(kind, MADE())
     probed, shaped = probe_binding(z, MADE()), geometry(z, MADE())
-    said = (*probed, *shaped)
+    said = (probed.bits, probed.place_bits, *shaped)
     for measured, known in zip(said, (of_bits, by_place, share, compositions, placed), strict=True):
         assert measured.value == (None if known is None else pytest.approx(known, abs=DIGITS))
         assert (REFUSED in measured.refused) == (known is None)
@@ -67,10 +69,50 @@ def test_probes_read_as_many_bits_in_noise_as_the_page_says(animals, textures, w
 
 
 def test_product_fits_predict_held_out_compositions():
-    found = product_fits(composition_means(embedding("product", MADE()), MADE()).mean(0), (1, 3))
-    assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
-    assert found.ranks[3].value == pytest.approx(1.00, abs=DIGITS)
-    assert found.sum.value < found.ranks[1].value < 0.9
+    means = view_means(embedding("product", MADE()), MADE())
+    one, three = (product_fits(means, rank) for rank in (1, 3))
+    assert one.sum_fit.value == pytest.approx(0.19, abs=DIGITS)
+    assert three.product_fit.value == pytest.approx(1.00, abs=DIGITS)
+    assert one.sum_fit.value < one.product_fit.value < 0.9
+    assert one.product_gain.value == pytest.approx(one.product_fit.value - one.sum_fit.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise", "low", "high"),
+    [("concept", 0, -0.01, 0.01), ("concept", 2, -0.1, 0.01), ("object", 2, -1, 0), ("product", 2, 0.5, 0.8)],
+)
+def test_products_explain_more_than_sums_only_where_there_are_products(kind, noise, low, high):
+    made = MADE(8, 4)
+    found = product_fits(view_means(embedding(kind, made, noise), made))
+    assert low < found.product_gain.value < high
+
+
+def test_one_view_or_two_textures_are_too_few_for_product_fits():
+    for made in (MADE(8, 4, 1), MADE(8, 2)):
+        found = product_fits(view_means(embedding("concept", made), made))
+        assert found.product_gain.value is None
+        assert "2 views" in found.product_gain.refused
+
+
+@pytest.mark.parametrize(("kind", "fit"), [("concept", 1.0), ("product", 0.45), ("object", 0.26), ("scene", 0.71)])
+def test_linear_factors_explain_what_is_a_sum_whatever_the_noise(kind, fit):
+    made = MADE(8, 4)
+    for noise in (0, 2):
+        found = linear_factors(embedding(kind, made, noise), made)
+        assert found.factor_fit.value == pytest.approx(fit, abs=0.02)
+    assert found.factor_cosine.chance == pytest.approx(0.1, abs=0.001), "of random directions of 64 dimensions"
+
+
+def test_factors_have_the_angle_and_the_components_that_they_were_given():
+    made, random = MADE(8, 4), np.random.default_rng(0)
+    animal, texture = np.zeros((8, 1, 16)), np.zeros((4, 16))
+    animal[..., :2], texture[:, 2] = random.normal(size=(8, 1, 2)), random.normal(size=4)
+    found = linear_factors(np.stack([shown(made, *[animal + texture] * 2)] * 2), made)
+    assert found.factor_cosine.value == pytest.approx(0, abs=1e-3)
+    assert found.factor_components.value == 3
+    texture[:, 0] = texture[:, 2]
+    leaning = linear_factors(np.stack([shown(made, *[animal + texture] * 2)] * 2), made)
+    assert leaning.factor_cosine.value > 0.2
 
 
 @pytest.mark.parametrize(
@@ -152,3 +194,39 @@ def test_the_ideal_embedding_meets_all_conditions_once_conjunctions_have_weight(
     assert tuple(margins.values()) == pytest.approx(known, abs=DIGITS)
     assert margins["attribute binding"] == pytest.approx(known[1], abs=0.0005 if weight == 0.1 else DIGITS)
     assert (min(margins.values()) > 1e-9) == (weight > 0)
+
+
+def scenes_of_tokens(made, bound):
+    """Six tokens of a scene: two of them, anywhere, are its animals; the textures are on these, or on other tokens."""
+    random, (animals, textures) = np.random.default_rng(0), made.kinds
+    x = 0.3 * random.normal(size=(*made.backgrounds.shape, 6, animals + textures))
+    for i in np.ndindex(made.backgrounds.shape):
+        places = random.permutation(6)[:4]
+        for side in (0, 1):
+            x[i][places[side], made.animals[i[1], side]] += 3
+            x[i][places[side if bound else side + 2], animals + made.textures[i[2], side]] += 3
+    return x
+
+
+def test_attention_reads_what_tokens_hold_and_nothing_of_a_bag_of_tokens():
+    made = MADE(6, 3)
+    bound, bag = (read_binding(scenes_of_tokens(made, kind), made, AttentionReader) for kind in (True, False))
+    assert bound.bits.value > 0.95
+    assert 0.2 < bound.bernoulli_bits.value < bound.bits.value, "each object's texture is told less surely than both"
+    assert bag.bits.value < 0.05
+    assert bag.bernoulli_bits.value == 0
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [("object", 0.9, 1), ("concept", 0, 0.05)])
+def test_a_hidden_layer_reads_only_vectors_that_bind(kind, least, most):
+    made = MADE(6, 3)
+    found = read_binding(embedding(kind, made)[..., None, :], made, HiddenReader)
+    assert least <= found.bits.value <= most
+
+
+def test_a_sum_of_bernoulli_losses_leaves_a_reader_with_errors_less():
+    e, certain = 0.02, np.log(0.98 / 0.02)
+    margins = np.where(np.arange(1000) < 1000 * e, -certain, certain)
+    entropy = -(e * np.log2(e) + (1 - e) * np.log2(1 - e))
+    assert bits(margins).value == pytest.approx(1 - entropy, abs=1e-4)
+    assert bits(margins, LOSSES).value == pytest.approx(1 - 4 * entropy, abs=1e-3)

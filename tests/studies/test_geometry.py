@@ -26,9 +26,13 @@ from menagerie.studies.measures.conditions import (
 from menagerie.studies.measures.predictors import (
     NAMED,
     NEXT,
+    OF_PAPERS,
+    RISE,
     cells_with_predictors,
     correlate_predictors,
+    coverage_rows,
     measures_chosen_on,
+    predictor_rows,
 )
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
@@ -129,6 +133,39 @@ def test_only_the_planted_correlation_is_confirmed(stored):
     assert all(its.p >= its.over_all.p for its in others), "corrected for their number"
     turned = correlate_predictors(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
     assert turned.outcome == "contradicted"
+
+
+def test_what_papers_name_predicts_within_each_model_if_it_follows_accuracy(stored):
+    scores = stored.where(test=(("unseen_pairs", "swap"),)).scores
+    scores = scores[scores["model"] != "dcsm"].reset_index(drop=True)
+    first, *others = OF_PAPERS
+    random = np.random.default_rng(0)
+    values = {first: scores["accuracy"] + 1} | {its: random.random(len(scores)) for its in others}
+    labels = scores[["model", "seed", "pairs", "hard_negatives", "negated"]]
+    rows = [labels.assign(part=its.part, measure=its.measure, value=value) for its, value in values.items()]
+    found = pd.DataFrame(predictor_rows(stored, pd.concat(rows))).set_index(["predictor", "over"])
+    assert {*found["test"]} == {"unseen_pairs"}, "no run has tests of unseen compositions"
+    for over, runs in {"all runs": 24, "within a setting": 24, "clip": 12, "sparo": 12}.items():
+        row = found.loc[(first.name, over)]
+        assert (row["value"], row["runs"]) == (pytest.approx(1), runs)
+    other = found.loc[(others[0].name, "clip")]
+    assert other["low"] < other["value"] < other["high"]
+    assert other["low"] < 0 < other["high"]
+
+
+def test_fits_of_products_are_compared_at_the_least_and_the_greatest_coverage():
+    rows = pd.DataFrame(
+        {"model": "clip", "seed": seed, "part": "image", "measure": "product_gain", "compositions": share,
+         "value": 0.4 * share + 0.1 * seed}
+        for seed in range(3) for share in (0.75, 0.25, 0.5)
+    )  # fmt: skip
+    found = pd.DataFrame(coverage_rows(rows)).set_index("coverage")
+    assert list(found.index) == ["0.25", "0.5", "0.75", RISE]
+    assert found["value"].tolist() == pytest.approx([0.2, 0.3, 0.4, 0.2])
+    rise = found.loc[RISE]
+    assert (rise["low"], rise["high"]) == (pytest.approx(0.2), pytest.approx(0.2)), "seeds differ, their rises don't"
+    assert found.loc["0.25", "low"] < 0.2 - 0.1
+    assert not list(coverage_rows(rows.drop(columns="compositions"))), "without an axis there is nothing to compare"
 
 
 def test_the_page_shows_shares_of_scenes_and_judges_claims_at_the_first_place(stored, monkeypatch):

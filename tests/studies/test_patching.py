@@ -212,6 +212,10 @@ def test_random_weights_are_refused_and_nothing_moves_0_and_everything_1(name, b
             assert np.stack(its["moves"]).sum(0) == pytest.approx(its["wholes"].iloc[0], abs=1e-5)
         assert {"stem", "block 1"} <= set(found["layer"])
         assert "head 1" in set(found["part"])
+        if name == "clip":
+            of_heads = found[found["layer"] == found["layer"].iloc[-1]].set_index(["kind", "part"])["moves"]
+            every, at_pool = (np.stack(of_heads[kind]) for kind in ("head", "head at pool"))
+            assert at_pool == pytest.approx(every, abs=1e-6), "of the last block only CLS, or the end, is read"
         means = part_means(patched_tower(scorer, both, side, some[:5]), 5)
         assert {len(its) for its in means.values()} == {5}
 

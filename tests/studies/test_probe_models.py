@@ -64,15 +64,18 @@ def test_a_finished_cell_has_the_probes_that_its_study_took_and_others_have_thei
         piece.job(tmp_path).run(lambda *given: None, lambda: None)
         assert not piece.job(tmp_path).problem
     (taken,) = (path for path in folder.glob("clip/cells/*/measures/bits-*.jsonl") if "step" not in path.name)
-    files = {file.parent.parent.name: read_records(file) for file in tmp_path.glob("cells/*/measures/*.jsonl")}
+    files = {file.parent.parent.name: read_records(file) for file in tmp_path.glob("cells/*/measures/bits-*.jsonl")}
     ours, small = (files[piece.id] for piece in study.pieces())
     assert ours[1:] == read_records(taken)[1:]
     places = {(row["part"], row["layer"], row["read"]) for row in small[1:]}
     assert {("image", "block 1", "mean"), ("text", "block 1", "mean"), ("image and text", "score", "score")} <= places
+    assert {("image", "embedding", "hidden layer"), ("image", "tokens", "attention")} <= places
     assert ("image", "embedding", "mean") in places, "images of 32 px are framed for a model that reads 48"
     Running(study, tmp_path).publish()
     records = Records(tuple(study.plan(Records((), tmp_path))), tmp_path)
     said = [part.text for part in study.page(records) if hasattr(part, "text")]
+    refused = [text for text in said if "where the bit is used: refused, the score doesn't tell" in text]
+    assert len(refused) == 2, "neither is trained"
     assert len([text for text in said if "has which texture: all patches" in text]) == 2
     (table,) = (part for part in study.page(records) if getattr(part, "name", "") == "trained-on-probe-set")
     counts = {tuple(row[:2]): row[2:] for row in table.rows}
