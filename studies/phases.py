@@ -32,7 +32,7 @@ from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.options import GROWS
-from menagerie.studies.frame.parts import Heading, Paragraph, Part, Table
+from menagerie.studies.frame.parts import Paragraph, Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
 
@@ -51,28 +51,29 @@ class Phases(SplitStudy):
 
     plain_recipe: ClassVar[SplitRecipe] = MultiObjectRecipe()
     decides: ClassVar[tuple[str, ...]] = ("split", "steps")
+    searched: ClassVar[frozenset[str]] = frozenset({"objects", "coverage"})
 
     models: tuple[str, ...] = ("clip", "filip", "filip-phrases", "oc-clip")
-    """Scorers, a form of the score each: one vector, patches, phrases, a scene graph."""
-    budgets: Annotated[tuple[int, ...], TRAINING, FIRST, GROWS, Several(1), STEPS] = (1000,)
-    """Steps of each of --models, or one number for all."""
+    """Forms of the score."""
+    budgets: Annotated[tuple[int, ...], TRAINING, FIRST, GROWS, STEPS] = (1000,)
+    """Steps of each model, or one number."""
     objects: Annotated[tuple[int, ...], WHAT, FIRST, Several(1), Range(2, MOST)] = (2, 4)
-    """Even numbers of objects: training shows scenes of one up to this number, tests scenes of this number."""
+    """Even numbers of objects, in tests and at most in training."""
     coverage: Annotated[tuple[float, ...], WHAT, FIRST, Several(2), SHARE] = (
         *(0.167, 0.2, 0.25, 0.333, 0.4, 0.5, 0.6, 0.667, 0.75, 0.8, 0.833),
     )
-    """Shares of the compositions (animal and texture) in training, each a multiple of 1 / 2, 1 / 3, ..."""
+    """Shares of the compositions in training: multiples of 1 / n."""
     completeness: Annotated[tuple[float, ...], WHAT, FIRST, Several(1), SHARE] = (0.6, 0.8, 1.0)
-    """Probability that a training caption mentions an object, and that it then tells its texture."""
+    """Chance that captions mention an object, and then its texture."""
     rounds: Annotated[int, WHAT, FIRST, GROWS, Range(0, 100)] = 3
-    """Rounds of cells near the line: one for each form, number of objects and completeness."""
+    """Rounds of cells near the line."""
     checked: Annotated[int, WHAT, Range(0, 1000)] = 20
     """Cells on which the map is checked, with --seeds seeds each and as many of each model; none is fitted."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
     """Accuracy on swaps of scenes as training shows them from which on these are learnt."""
     trial: Annotated[tuple[int, ...], WHAT, GROWS, Several(), STEPS] = ()
     """Numbers of steps: in place of the diagram train each form so long at the middle coverage, to choose --budgets."""
-    train_scenes: Annotated[int, DATA, FIRST, SCENES] = 4000
+    train_scenes: Annotated[int, DATA, SCENES] = 4000
     """Number of training images."""
     world: Annotated[str, DATA, FIRST] = "twelve-plain"
     """World, with as many animals as textures."""
@@ -108,7 +109,7 @@ class Phases(SplitStudy):
     def trials(self) -> Iterator[Arm]:
         """Plan all forms at the middle coverage, with the fewest and most objects and the least complete captions."""
         middle, said = sorted(self.coverage)[len(self.coverage) // 2], min(self.completeness)
-        for objects, form, steps in product(sorted({*extremes(self.objects)}), self.models, self.trial):
+        for objects, form, steps in product(sorted({min(self.objects), max(self.objects)}), self.models, self.trial):
             yield self.arm(form, Place(objects, middle, said), 0, steps)
 
     def arm(self, form: str, at: Place, seed: int, steps: int = 0) -> Arm:
@@ -141,7 +142,7 @@ class Phases(SplitStudy):
     def nearest(self, known: KnownResults, form: str, runs: Sequence[Arm]) -> list[Place]:
         """Return, of each line, the cell without runs that a curve through the form's `runs` puts nearest to the line;
         none before all runs have ended."""
-        tried, held = [place_of(arm) for arm in runs], self.held_out(form)
+        tried, held = [place_in_diagram(arm) for arm in runs], self.held_out(form)
         rows = [self.scored(known, arm) for arm in runs]
         if None in [row["unseen"] for row in rows]:
             return []
@@ -155,7 +156,7 @@ class Phases(SplitStudy):
     def scored(self, known: KnownResults, arm: Arm) -> dict[str, Any]:
         """Return an arm's place and accuracies: on exchanges in seen and in unseen compositions, and on swaps as
         training shows them (`learnt`); None while the arm has no result."""
-        objects = place_of(arm).objects
+        objects = place_in_diagram(arm).objects
         task, row = f"{EXCHANGES} {objects // 2}", {"model": arm.cell.model, "seed": arm.cell.seed, **arm.labels}
         exchanges = {kind: known.score(arm, f"{kind}{IN_PAIRS}{objects}", task) for kind in ("seen", "unseen")}
         return row | exchanges | {"learnt": known.score(arm, f"seen_{objects}")}
@@ -164,19 +165,18 @@ class Phases(SplitStudy):
         """Yield the critical coverages, the map, its check on held-out cells, and all numbers."""
         import pandas as pd
 
-        from menagerie.studies.measures.phase_map import phase_parts, trial_parts
+        from menagerie.studies.measures.phase_map import cell_parts, phase_parts, trial_parts
 
         runs = pd.DataFrame([self.scored(records, arm) for arm, _ in records.results])
         if not len(runs):
             yield Paragraph("No run has ended yet.")
-        elif self.trial:
+            return
+        if self.trial:
             yield from trial_parts(runs, self.enough)
         else:
             held = [(form, *at) for form in self.models for at in self.held_out(form)]
             yield from phase_parts(runs, held, self.enough)
-        places = ("model", "objects", "coverage", "completeness", "steps")
-        yield Heading("All cells", CELLS)
-        yield Table("cells", records.where(task=("swap", *TASKS)), places, ("subset", "task"))
+        yield from cell_parts(runs)
 
 
 @cache
@@ -192,12 +192,8 @@ def distances_from_line(
     return list(abs(Boundary(pd.DataFrame(map(dict, rows))).curve(cells)[0] - LINE))
 
 
-def place_of(arm: Arm) -> Place:
+def place_in_diagram(arm: Arm) -> Place:
     return Place(*(arm.labels[name] for name in Place._fields))
-
-
-def extremes(values: Sequence[Any]) -> tuple[Any, Any]:
-    return min(values), max(values)
 
 
 def fewest_classes(coverage: float, pairs: int) -> int:
@@ -216,9 +212,6 @@ def is_multiple(coverage: float, classes: int) -> bool:
 
 
 MOST_CLASSES = 24
-TASKS = tuple(f"{EXCHANGES} {k}" for k in range(1, MOST // 2 + 1))
-CELLS = """Accuracy (%), mean over seeds. Swaps in seen_N: scenes as training shows them, in new views. Exchanges in
-seen_in_pairs_N and unseen_in_pairs_N: the texture of every object, in compositions of training and in others."""
 RECIPE = Recipe(learning_rate=1e-3, warmup=100, decay=0.2, single_object_phase=0.125)
 LAPTOP: dict[str, Any] = EIGHT | {
     **{"world": "twelve-plain", "architecture": "deep-text-micro", "recipe": RECIPE, "seeds": 3},

@@ -26,8 +26,9 @@ ABOVE, BELOW, UNLEARNT, OPEN = (
     "undecided: the line's 95 % interval",
 )
 COLOURS = {ABOVE: "#7fb8e6", BELOW: "#f3b27a", UNLEARNT: "#bdbdbd", OPEN: "#ffffff"}
+FORMS = {"clip": "pooled", "filip": "patches", "filip-phrases": "phrases", "oc-clip": "graph"}
 WIDTH, HEIGHT = 400, 150
-NEAR = 0.17  # farther than this in coverage from every run, areas are pale
+NEAR = 0.18  # farther than this in coverage from every run, areas are pale
 STEPS = 201, 25  # of the areas, across and up
 
 
@@ -57,7 +58,12 @@ def sentences(critical: pd.DataFrame, limits: tuple[float, float]) -> Iterator[P
     for form, part in critical.groupby("model", sort=False):
         best = part[part["completeness"] == part["completeness"].max()].sort_values("objects")
         said = "; ".join(f"{critical_text(row, limits)} with {row.objects} objects" for row in best.itertuples())
-        yield Sentence(f"{short_name(str(form))} binds half of what guessing leaves from this coverage on: {said}.")
+        yield Sentence(f"{form_name(str(form))} is half-way from chance to 100 % at coverage {said}.")
+
+
+def form_name(model: str) -> str:
+    """Return what a form of the score compares, with its model's name; of other models the name alone."""
+    return f"{FORMS[model]} ({model})" if model in FORMS else short_name(model)
 
 
 def critical_text(row: Any, limits: tuple[float, float]) -> str:
@@ -74,7 +80,7 @@ def critical_rows(
     critical: pd.DataFrame, learnt: np.ndarray, limits: tuple[float, float], enough: float
 ) -> Iterator[tuple[str, ...]]:
     for row, right in zip(critical.itertuples(index=False), learnt, strict=True):
-        place = short_name(row.model), str(row.objects), f"{row.completeness:g}"
+        place = form_name(row.model), str(row.objects), f"{row.completeness:g}"
         yield *place, critical_text(row, limits), f"{100 * right:.0f}", "yes" if right >= enough else "no"
 
 
@@ -91,7 +97,7 @@ def check_text(checks: pd.DataFrame) -> str:
 
 def check_rows(checks: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     for row in checks.itertuples(index=False):
-        place = short_name(row.model), str(row.objects), f"{row.coverage:g}", f"{row.completeness:g}", str(row.seeds)
+        place = form_name(row.model), str(row.objects), f"{row.coverage:g}", f"{row.completeness:g}", str(row.seeds)
         interval = f"{100 * row.predicted:.0f} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
         yield *place, f"{100 * row.measured:.0f}", interval, "yes" if row.inside else "no", f"{100 * row.alone:.0f}"
 
@@ -115,7 +121,7 @@ def draw_map(fitted: Boundary, runs: pd.DataFrame, is_held: np.ndarray, enough: 
     parts = [panel_rows(fitted, form, objects, across, up, enough) for form, objects in lines.itertuples(index=False)]
     frame = pd.concat([*parts, number_rows(runs, is_held)], ignore_index=True)
     frame["column"] = [column_title(objects) for objects in frame["objects"]]
-    frame["row"] = frame["model"].map(short_name)
+    frame["row"] = frame["model"].map(form_name)
     x = {"scale": alt.Scale(domain=[low, high], nice=False), "title": "coverage: share of compositions in training"}
     y = {"scale": alt.Scale(domain=[bottom, top], nice=False), "title": "completeness of captions"}
     ticks = alt.Axis(values=sorted(runs["completeness"].unique()), format="~g", grid=False)
@@ -206,6 +212,20 @@ def map_layers(x: alt.X, y: alt.Y) -> list[alt.Chart]:
     return [areas.encode(x, y, x2="x2:Q", y2="y2:Q", color=colour, opacity=fade), line, halo, boxes, one, several]
 
 
+def cell_parts(runs: pd.DataFrame) -> Iterator[Part]:
+    """Yield a table of the cells: means over their seeds."""
+    columns = ["learnt", "seen", "unseen"]
+    cells = runs.groupby([*PLACE, "steps"], sort=False)[columns].mean()
+    seeds = runs.groupby([*PLACE, "steps"], sort=False).size()
+    rows = [
+        (form_name(key[0]), *(f"{value:g}" for value in key[1:]), str(number), *(f"{100 * x:.1f}" for x in means))
+        for key, number, means in zip(cells.index, seeds, cells.to_numpy(), strict=True)
+    ]
+    header = ("form", *PLACE[1:], "steps", "seeds", "training's scenes", "seen", "unseen")
+    yield Heading("All cells")
+    yield Rows("cells", header, rows, says=CELLS)
+
+
 def trial_parts(runs: pd.DataFrame, enough: float) -> Iterator[Part]:
     """Yield for each form the fewest steps after which it has learnt training's scenes wherever it was tried."""
     least = runs.groupby(["model", "steps"], sort=False)["learnt"].min().reset_index()
@@ -213,7 +233,7 @@ def trial_parts(runs: pd.DataFrame, enough: float) -> Iterator[Part]:
         done = part[part["learnt"] >= enough]["steps"]
         best = part.loc[part["learnt"].idxmax()]
         says = f"learns its training's scenes in {done.min()} steps" if len(done) else "doesn't learn them yet"
-        yield Sentence(f"{short_name(str(form))} {says}; it has {100 * best.learnt:.0f} % after {best.steps:.0f}.")
+        yield Sentence(f"{form_name(str(form))} {says}; it has {100 * best.learnt:.0f} % after {best.steps:.0f}.")
 
 
 MAP = """Accuracy (%) on the textures of all objects of a scene, in compositions that training never showed. Numbers are
@@ -221,4 +241,6 @@ measured: means of seeds (bold) or single runs; boxes were never fitted. Black: 
 half-way between chance and 100 %; white around it: its 95 % interval. Pale: no fitted run is near."""
 CRITICAL = """The coverage at which a form is half-way between chance and 100 %, with its 95 % interval; beyond the
 trained coverages only the side is told. Training's scenes: accuracy (%) on swaps of them in new views."""
+CELLS = """Accuracy (%), mean over seeds. Training's scenes: swaps of scenes as training shows them, in new views. Seen,
+unseen: the textures of all objects, in compositions that training shows, and in others."""
 CHECKS = ("form", "objects", "coverage", "completeness", "seeds", "measured", "predicted", "inside", "coverage alone")

@@ -14,7 +14,7 @@ from menagerie.studies.frame.parts import Chart, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures import boundary as its
 from menagerie.studies.measures import phase_map
-from menagerie.studies.phases import PRESETS, Place, fewest_classes, place_of
+from menagerie.studies.phases import PRESETS, Place, fewest_classes, place_in_diagram
 
 SHARES = (0.2, 0.333, 0.5, 0.667, 0.8)
 TRUE = {"clip": (-1.0, 1.2, 0.6, -0.6), "filip": (0.4, 1.6, 0.3, -0.2)}
@@ -93,8 +93,8 @@ class Known(KnownResults):
     def score(self, arm, subset="validation", task="swap"):
         if arm.id not in self.ended:
             return None
-        chance = 0.5 if task == "swap" else its.chance_of(place_of(arm).objects)
-        u = true_u(arm.cell.model, *place_of(arm)) if subset.startswith("unseen") else TOP
+        chance = 0.5 if task == "swap" else its.chance_of(place_in_diagram(arm).objects)
+        u = true_u(arm.cell.model, *place_in_diagram(arm)) if subset.startswith("unseen") else TOP
         return chance + (1 - chance) * u
 
 
@@ -118,11 +118,11 @@ def test_rounds_are_near_the_line_and_never_in_held_out_cells(course):
     start = {(form, at) for form in SMALL.models for at in SMALL.start}
     assert len(held) == SMALL.checked
     assert not held & start
-    assert {(arm.cell.model, place_of(arm)) for arm in first} == held | start
+    assert {(arm.cell.model, place_in_diagram(arm)) for arm in first} == held | start
     assert len(first) == len(start) + len(held) * SMALL.seeds
     assert len(rounds) == SMALL.rounds
     for arm in rounds[0]:
-        form, at = arm.cell.model, place_of(arm)
+        form, at = arm.cell.model, place_in_diagram(arm)
         others = [at._replace(coverage=share) for share in SHARES]
         free = [place for place in others if (form, place) not in held | start]
         distance = {place: abs(true_u(form, *place) - its.LINE) for place in free}
@@ -191,7 +191,7 @@ def test_what_was_not_learnt_is_grey_and_budgets_say_so():
 def test_pilot_trains_each_form_at_the_ends_of_objects(tmp_path):
     study = replace(SMALL, trial=(20, 50))
     arms = list(study.plan(Records((), tmp_path)))
-    assert {(arm.cell.recipe.steps, place_of(arm)) for arm in arms} == {
+    assert {(arm.cell.recipe.steps, place_in_diagram(arm)) for arm in arms} == {
         (steps, Place(n, 0.5, 0.6)) for steps in (20, 50) for n in (2, 4)
     }
     assert len(arms) == 8

@@ -145,7 +145,7 @@ def assignment(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | N
     return write_captions(scene, spec, *textured)
 
 
-def exchanges(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | None:
+def exchange_in_pairs(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | None:
     """Exchange the textures of each pair of objects of the same classes, or don't, in every way: 2^number captions, the
     true one first. None if the caption's objects aren't this number of pairs."""
     pairs: dict[tuple[int, int], list[Object]] = {}
@@ -243,7 +243,7 @@ TASKS: dict[str, Task] = {
     "swap all": Task(partial(swap_with, pair_only=False)),
     "two mentioned": Task(partial(swap_with, pair_only=True)),
     **{f"assignment of {k}": Task(partial(assignment, number=k)) for k in range(LEAST, MOST_ASSIGNED + 1)},
-    **{f"{EXCHANGES} {k}": Task(partial(exchanges, number=k)) for k in range(1, MOST // 2 + 1)},
+    **{f"{EXCHANGES} {k}": Task(partial(exchange_in_pairs, number=k)) for k in range(1, MOST // 2 + 1)},
     "illusion": Task(illusion),
     "order": Task(misstate_relation),
     "paraphrase": Task(paraphrase, true_texts=2),
