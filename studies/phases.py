@@ -102,8 +102,7 @@ class Phases(SplitStudy):
             yield from (self.arm(form, at, seed) for at in self.held_out(form) for seed in range(self.seeds))
         for _ in range(self.rounds):
             for form, own in runs.items():
-                more = [self.arm(form, at, seed) for at in self.nearest(known, form, own) for seed in range(self.seeds)]
-                yield from more
+                yield from (more := self.nearest(known, form, own))
                 own += more
 
     def trials(self) -> Iterator[Arm]:
@@ -132,30 +131,34 @@ class Phases(SplitStudy):
         ends = dict.fromkeys((shares[quarter], shares[-1 - quarter]))
         return [Place(objects, share, said) for objects, said in self.lines for share in ends]
 
+    @property
+    def places(self) -> list[Place]:
+        return [Place(objects, share, said) for objects, said in self.lines for share in self.coverage]
+
     def held_out(self, form: str) -> list[Place]:
         """The cells of a form on which the map is checked, drawn by its name alone among those without a start."""
-        every = [Place(objects, share, said) for objects, said in self.lines for share in self.coverage]
         start = self.start
-        left = [at for at in every if at not in start]
+        left = [at for at in self.places if at not in start]
         return random.Random(form).sample(left, min(self.checked // len(self.models), len(left)))
 
-    def nearest(self, known: KnownResults, form: str, runs: Sequence[Arm]) -> list[Place]:
-        """Return, of each line, the cell without runs that a curve through the form's `runs` puts nearest to the line;
-        none before all runs have ended."""
-        tried, held = [place_in_diagram(arm) for arm in runs], self.held_out(form)
-        rows = [self.scored(known, arm) for arm in runs]
-        if None in [row["unseen"] for row in rows]:
+    def nearest(self, known: KnownResults, form: str, runs: Sequence[Arm]) -> list[Arm]:
+        """Return the missing seeds of one cell of each line: of those without all seeds the one that a curve through
+        the form's `runs` puts nearest to the line; none before all runs have ended."""
+        if not all(known.over(arm) for arm in runs):
             return []
-        every = [Place(objects, share, said) for objects, said in self.lines for share in self.coverage]
-        left = [at for at in every if at not in tried and at not in held]
+        done, held = {(place_in_diagram(arm), arm.cell.seed) for arm in runs}, self.held_out(form)
+        left = [at for at in self.places if at not in held and (at, self.seeds - 1) not in done]
+        rows = [self.scored(known, arm) for arm in runs if not known.has_diverged(arm)]
         distances = distances_from_line(tuple(tuple(row.items()) for row in rows), form, tuple(left))
-        ranked = [at for _, at in sorted(zip(distances, left, strict=True))]
-        first = {line: at for at in reversed(ranked) if (line := (at.objects, at.completeness)) in self.lines}
-        return [first[line] for line in self.lines if line in first]
+        chosen: dict[tuple[int, float], Place] = {}
+        for _, at in sorted(zip(distances, left, strict=True)):
+            chosen.setdefault((at.objects, at.completeness), at)
+        missing = product(chosen.values(), range(self.seeds))
+        return [self.arm(form, at, seed) for at, seed in missing if (at, seed) not in done]
 
     def scored(self, known: KnownResults, arm: Arm) -> dict[str, Any]:
         """Return an arm's place and accuracies: on exchanges in seen and in unseen compositions, and on swaps as
-        training shows them (`learnt`); None while the arm has no result."""
+        training shows them (`learnt`)."""
         objects = place_in_diagram(arm).objects
         task, row = f"{EXCHANGES} {objects // 2}", {"model": arm.cell.model, "seed": arm.cell.seed, **arm.labels}
         exchanges = {kind: known.score(arm, f"{kind}{IN_PAIRS}{objects}", task) for kind in ("seen", "unseen")}
