@@ -8,7 +8,7 @@ says that the form is nearest to the line. Further cells are drawn beforehand an
 
     python studies/phases.py --preset smoke        # tiny, a minute on 2 cores
     python studies/phases.py --preset pilot        # how many steps does each form need?
-    python studies/phases.py                       # laptop: about 320 runs
+    python studies/phases.py                       # laptop: some 315 runs, 5 to 6 hours on 2 cores
     python studies/phases.py --rounds 4            # the same folder goes on near the line
 """
 
@@ -218,7 +218,7 @@ MOST_CLASSES = 24
 RECIPE = Recipe(learning_rate=1e-3, warmup=100, decay=0.2, single_object_phase=0.125)
 LAPTOP: dict[str, Any] = EIGHT | {
     **{"world": "twelve-plain", "architecture": "deep-text-micro", "recipe": RECIPE, "seeds": 3},
-    **{"views": 32, "test_views": 8, "budgets": (4000, 1200, 1200, 1200)},
+    **{"views": 32, "test_views": 8, "test_scenes": 400, "budgets": (5000, 2000, 1200, 1200)},
 }
 PRESETS = {
     "smoke": Phases(
