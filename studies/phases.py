@@ -14,7 +14,7 @@ says that the form is nearest to the line. Further cells are drawn beforehand an
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, product
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -29,6 +29,7 @@ from menagerie.generators.splits.multi_object_tests import IN_PAIRS
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults
+from menagerie.studies.frame.cells import recipe_line, training_recipe
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.options import GROWS
@@ -112,12 +113,21 @@ class Phases(SplitStudy):
             yield self.arm(form, Place(objects, middle, said), 0, steps)
 
     def arm(self, form: str, at: Place, seed: int, steps: int = 0) -> Arm:
-        steps = steps or dict(zip(self.models, self.budgets * len(self.models), strict=False))[form]
+        steps = steps or self.budget(form)
         split = {"coverage": at.coverage, "classes": fewest_classes(at.coverage, at.objects // 2)}
         split |= {"mentioned": at.completeness, "attributes": at.completeness}
         shown = {"objects": tuple(range(1, at.objects + 1)), "test_objects": (at.objects,), "exchanged": (at.objects,)}
         arm = self.at(form, seed, **split, **shown, steps=steps)
         return arm._replace(labels=at._asdict() | {"steps": steps})
+
+    def budget(self, form: str) -> int:
+        return dict(zip(self.models, self.budgets * len(self.models), strict=False))[form]
+
+    def notes(self) -> dict[str, str]:
+        """Return each form's recipe in a line, with its budget, or the longest trial."""
+        steps = {form: max(self.trial, default=self.budget(form)) for form in self.models}
+        recipes = {form: replace(training_recipe(self, form), steps=steps[form]) for form in self.models}
+        return super().notes() | {f"recipe of {form}": recipe_line(self, form, its) for form, its in recipes.items()}
 
     @property
     def lines(self) -> list[tuple[int, float]]:

@@ -162,6 +162,13 @@ def test_a_run_tests_all_objects_in_unseen_compositions():
     assert replace(SMALL, budgets=(40, 70)).arm("filip", Place(2, 0.5, 1.0), 0).cell.recipe.steps == 70
 
 
+def test_notes_have_the_steps_that_are_taken():
+    for study, steps in ((PRESETS["laptop"], PRESETS["laptop"].budgets), (replace(SMALL, trial=(20, 50)), (50, 50))):
+        notes = study.notes()
+        for form, number in zip(study.models, steps, strict=True):
+            assert f"; steps {number}, " in notes[f"recipe of {form}"]
+
+
 def test_classes_are_the_fewest_that_give_a_coverage():
     assert [fewest_classes(share, 1) for share in (0.5, 0.333, 0.75, 0.2, 0.833)] == [2, 3, 4, 5, 6]
     assert fewest_classes(0.5, 3) == 4
