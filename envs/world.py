@@ -190,6 +190,8 @@ WORLDS: dict[str, World] = {
     # With as many textures as animals, for grids of both.
     "four-textures": replace(EIGHT, name="four-textures", animals=EIGHT.animals[:4], textures=TWELVE_TEXTURES[:4]),
     "twelve-textures": replace(TWELVE, name="twelve-textures", textures=TWELVE_TEXTURES),
+    # On one background, for studies of hundreds of training runs.
+    "twelve-plain": replace(TWELVE, name="twelve-plain", textures=TWELVE_TEXTURES, backgrounds=EIGHT.backgrounds[:1]),
     # Between one-dimensional images and ours: names alone, in a row, with more and more of what pug has.
     "row-5": replace(PLAIN, name="row-5", animals=ANIMALS[:5], row=ObjectRow()),
     "row-10": replace(PLAIN, name="row-10", animals=ANIMALS[:10], row=ObjectRow()),

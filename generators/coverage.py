@@ -55,6 +55,10 @@ class Coverage:
         """The compositions that train shows, in the world's order."""
         return [composition for composition in self.ranks if self.seen(*composition)]
 
+    def classes_of(self, composition: Composition) -> tuple[int, int]:
+        """Return the classes of a composition's animal and of its texture."""
+        return self.animals[composition[0]], self.textures[composition[1]]
+
     def alike(self, one: Composition, other: Composition) -> bool:
         """Return whether train shows every composition, or both animals are of one class and both textures of one
         class.

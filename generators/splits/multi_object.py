@@ -21,7 +21,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.contents import exchanged_objects
-from menagerie.generators.captions.hard_negatives.tasks import Task, tasks_named
+from menagerie.generators.captions.hard_negatives.tasks import EXCHANGES, Task, tasks_named
 from menagerie.generators.captions.spec import SEARCH, search_target
 from menagerie.generators.captions.templates import Content, content_of
 from menagerie.generators.coverage import round_coverage
@@ -30,8 +30,10 @@ from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.even_draws import SceneSampler, distinct_scenes
 from menagerie.generators.splits.facts import Claim, Fact, claim_has_all, claim_has_none, composition_facts
 from menagerie.generators.splits.multi_object_tests import (
+    IN_PAIRS,
     TRIPLETS,
     Chooser,
+    choose_in_pairs,
     choose_named,
     choose_pairs,
     choose_search,
@@ -58,6 +60,7 @@ class MultiObjectRecipe(SplitRecipe):
     tasks = tasks_named(
         *("swap all", "two mentioned", "assignment of 2", "assignment of 3", "assignment of 4", "illusion", "order"),
         *("repeated animal", "repeated texture", "paraphrase", "replace texture", "replace animal"),
+        *(f"{EXCHANGES} {k}" for k in (1, 2, 3)),
     )
 
     world: Annotated[str, FIRST] = "pug-textures"
@@ -97,6 +100,9 @@ class MultiObjectRecipe(SplitRecipe):
     """Numbers of distractors in searches, two tests each; 1: one."""
     triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()
     """Numbers of triplets, which share an animal and a texture, in further tests of four objects."""
+    exchanged: Annotated[tuple[int, ...], Several(), Range(2, MOST)] = ()
+    """Even numbers of objects in further tests, whose objects are pairs that can exchange their textures; where a test
+    is of unseen compositions, all its objects are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,6 +111,8 @@ class MultiObjectRecipe(SplitRecipe):
                 f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
             )
         round_coverage(self.coverage, self.classes)
+        if odd := [n for n in self.exchanged if n % 2]:
+            raise UserError(f"exchanged {odd[0]}: objects exchange their textures in pairs; give an even number")
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -112,7 +120,8 @@ class MultiObjectRecipe(SplitRecipe):
         numbered = [f"{kind}_{n}" for kind in kinds for n in self.test_objects]
         features = [f"{SEARCH}_feature_{k}" for k in self.searches]
         searches = [*features, *(f"{SEARCH}_conjunction_{k}" for k in self.searches if k > 1)]
-        return (*numbered, *searches, *(f"{TRIPLETS}_{t}" for t in self.triplets))
+        pairs = [f"{kind}{IN_PAIRS}{n}" for kind in kinds for n in self.exchanged]
+        return (*numbered, *searches, *(f"{TRIPLETS}_{t}" for t in self.triplets), *pairs)
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -124,8 +133,10 @@ class MultiObjectRecipe(SplitRecipe):
 
     @classmethod
     def tasks_of(cls, subset: str) -> Mapping[str, Task]:
-        """Searches have only their swap."""
-        return {} if subset.startswith(SEARCH) else cls.tasks
+        """Searches have only their swap; tests of objects in pairs have exchanges too, and nothing else."""
+        if subset.startswith(SEARCH):
+            return {}
+        return {name: task for name, task in cls.tasks.items() if name.startswith(EXCHANGES) == (IN_PAIRS in subset)}
 
     @classmethod
     def same_words(cls, subset: str) -> bool:
@@ -133,11 +144,15 @@ class MultiObjectRecipe(SplitRecipe):
         return not subset.startswith(SEARCH)
 
     def lacks(self, subset: str) -> Claim | None:
-        """The compositions of the two exchanged objects, as they are and exchanged."""
+        """The compositions of the two exchanged objects, as they are and exchanged; of objects in pairs, all."""
+        if subset.startswith(f"unseen{IN_PAIRS}"):
+            return claim_has_none(partial(self.compositions, or_))
         return claim_has_none(partial(self.compositions, xor)) if subset.startswith("unseen") else None
 
     def has(self, subset: str) -> Claim | None:
         """All compositions, those of the exchanged objects only if the test doesn't say that training lacks them."""
+        if subset.startswith(f"unseen{IN_PAIRS}"):
+            return None
         return claim_has_all(partial(self.compositions, and_ if subset.startswith("unseen") else or_))
 
     def apart(self, scene: Scene) -> Iterable[Fact]:
@@ -237,6 +252,8 @@ class MultiObjectRecipe(SplitRecipe):
         if kind == TRIPLETS:
             return choose_triplets(coverage, coverage.trained, random, int(rest))
         tested = coverage.trained if kind == "seen" else coverage.with_ranks(coverage.highest)
+        if IN_PAIRS in name:
+            return choose_in_pairs(coverage, tested, random, number_of_objects(name))
         return choose_pairs(coverage, tested, random)
 
     def test_scenes_of(self, world: World, name: str) -> list[Scene]:
@@ -305,7 +322,8 @@ class MultiObjectRecipe(SplitRecipe):
 
     def check_names(self, world: World) -> None:
         """Raise unless a world has enough animals and textures for scenes of different objects and for the classes."""
-        most = max(*self.objects, *self.test_objects, *(4 for _ in self.triplets), *(k + 1 for k in self.searches))
+        further = *(4 for _ in self.triplets), *(k + 1 for k in self.searches), *self.exchanged
+        most = max(*self.objects, *self.test_objects, *further)
         for names, what in ((world.animals, "animals"), (world.textures, "textures")):
             if len(names) < most:
                 raise UserError(

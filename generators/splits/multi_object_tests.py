@@ -15,6 +15,7 @@ from menagerie.generators.rules.rule import Rule
 from menagerie.generators.splits.even_draws import NothingFits, ShuffledQueue, share_nothing
 
 TRIPLETS = "triplets"  # starts the names of tests of triplets
+IN_PAIRS = "_in_pairs_"  # within the names of tests whose objects are pairs that can exchange their textures
 Chooser = Callable[[], list[Composition]]
 """Chooses the compositions of a scene: those of the two exchanged objects, and perhaps of others."""
 
@@ -44,6 +45,30 @@ def choose_pairs(coverage: Coverage, tested: Sequence[Composition], random: np.r
 
 def may_stand_beside(coverage: Coverage, one: Composition, composition: Composition) -> bool:
     return share_nothing(composition, one) and coverage.alike(composition, one)
+
+
+def choose_in_pairs(
+    coverage: Coverage, tested: Sequence[Composition], random: np.random.Generator, objects: int
+) -> Chooser:
+    """Choose the compositions of an even number of objects, all of `tested`: pairs of one class of animals and one of
+    textures, each pair of other classes. So every exchange within pairs keeps compositions seen, or unseen."""
+    queue = ShuffledQueue(tested, random)
+
+    def choose() -> list[Composition]:
+        taken: list[Composition] = []
+        for place in range(objects):
+            taken.append(queue.take(partial(continues_pairs, coverage, taken, place % 2 == 0)))
+        return taken
+
+    return choose
+
+
+def continues_pairs(coverage: Coverage, taken: Sequence[Composition], whole: bool, new: Composition) -> bool:
+    """Whether a composition may come next in pairs: of the classes of the last one, or of new ones if all are `whole`,
+    and sharing nothing with any."""
+    classes, known = coverage.classes_of(new), [coverage.classes_of(one) for one in taken]
+    fits = classes not in known if whole else classes == known[-1]
+    return fits and all(share_nothing(new, one) for one in taken)
 
 
 def choose_named(

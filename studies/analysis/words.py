@@ -60,6 +60,10 @@ MEANINGS: dict[str, str] = {
         f"assignment of {k}": f"the textures of {n} objects exchanged in every other way. Chance is {percent} %"
         for k, (n, percent) in {2: ("two", 50), 3: ("three", 17), 4: ("four", 4)}.items()
     },
+    **{
+        f"exchanges of {k}": f"the textures exchanged within {pairs}, in every way. Chance is {percent} %"
+        for k, (pairs, percent) in {1: ("a pair", 50), 2: ("each of two pairs", 25), 3: ("each of three", 12.5)}.items()
+    },
     "illusion": "both captions mention one object, the false one with the texture of another object of the scene",
     "repeated animal": "both captions mention an animal twice, in two textures; in the false one a texture is another "
     "animal's. All words are true of the image",
@@ -78,6 +82,7 @@ MEANINGS: dict[str, str] = {
 # Accuracy of guessing in percent, if it isn't 50.
 CHANCES: dict[str, float] = {
     **{"paraphrase": 100 / 3, "assignment of 3": 100 / 6, "assignment of 4": 100 / 24},
+    **{f"exchanges of {k}": 100 / 2**k for k in (1, 2, 3)},
     **{"text score": 25.0, "image score": 25.0, "group score": 100 / 6},
 }
 
@@ -101,6 +106,8 @@ SUBSETS: dict[str, str] = {
     "search_feature_K": "one object among K others that share neither its animal nor its texture",
     "search_conjunction_K": "one object among K others, half of which share its animal and half its texture",
     "triplets_T": "four objects, with T triplets: an object, another of its animal, another of its texture",
+    "seen_in_pairs_N": "N objects as in seen_N, pairs of which each can exchange its textures",
+    "unseen_in_pairs_N": "the same, all in combinations that training doesn't show",
     "held_out": "what the hold-out rules take out of training",
     "validation": "scenes for choosing settings, as tuning does",
 }

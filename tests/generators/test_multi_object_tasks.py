@@ -31,8 +31,11 @@ LONG = MultiObjectRecipe(
     **{"relations_stated": 5, "searches": (1, 3, 5), "triplets": (0, 1, 2)},
 )
 SHORT = MultiObjectRecipe(layout="overlap", train_scenes=120, test_scenes=40, coverage=0.5)
-RECIPES = {"long": LONG, "short": SHORT}
+PAIRS = MultiObjectRecipe(
+    train_scenes=120, test_scenes=40, coverage=0.5, objects=(1, 6), test_objects=(2,), exchanged=(2, 4, 6)
+)
 REPEATED = {"repeated animal", "repeated texture"}
+RECIPES = {"long": LONG, "short": SHORT, "pairs": PAIRS}
 
 
 def everything(scene):
@@ -86,15 +89,21 @@ def outcomes(test, scorer, group):
 
 
 def test_tasks_are_there_for_every_number_of_objects():
+    tasks = MultiObjectRecipe.tasks_of("seen_2")
+    for n in PAIRS.exchanged:
+        for kind in ("seen", "unseen"):
+            test = asked_of("pairs")[f"{kind}_in_pairs_{n}"]
+            assert set(test.tasks) == {"swap", f"exchanges of {n // 2}", FOUR_WAY}
+            assert {len(item.texts) for item in test.items if item.task.startswith("exchanges")} == {2 ** (n // 2)}
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
         others |= {"swap all", *REPEATED} | ({"two mentioned"} if n == 2 else set())
-        assert set(asked_of("long")[f"seen_{n}"].tasks) == {"swap", *MultiObjectRecipe.tasks, FOUR_WAY} - others
+        assert set(asked_of("long")[f"seen_{n}"].tasks) == {"swap", *tasks, FOUR_WAY} - others
         for kind in ("seen", "unseen"):
             apart = {"order", *REPEATED, *(f"assignment of {k}" for k in (2, 3, 4))}
             apart |= {"swap all"} if n <= 3 else set()
             apart |= {"two mentioned"} if n == 2 else set()
-            assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {"swap", *MultiObjectRecipe.tasks, FOUR_WAY} - apart
+            assert set(asked_of("short")[f"{kind}_{n}"].tasks) == {"swap", *tasks, FOUR_WAY} - apart
 
 
 @pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
@@ -166,9 +175,11 @@ def test_a_false_caption_has_as_many_unseen_compositions_as_its_caption():
     """Otherwise it would give itself away."""
     coverage = coverage_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
     unseen = {f"{texture} {animal}" for animal, texture in coverage.with_ranks(2, 3)}
-    for test in asked_of("short").values():
+    for test in (*asked_of("short").values(), *asked_of("pairs").values()):
         for item in test.items:
             numbers = {len(unseen.intersection(text.graph.nodes)) for text in item.texts}
+            if test.data.subset.startswith("unseen_in_pairs"):
+                assert numbers == {len(item.texts[0].graph.nodes) - 1}, "all objects"
             assert len(numbers) == 1, item
             assert numbers == {0} or test.data.subset.startswith("unseen")
 
@@ -196,7 +207,15 @@ def test_true_texts_above_false_ones():
 def test_reports_explain_every_task_and_test():
     assert {"swap", *MultiObjectRecipe.tasks} <= {"swap", *MEANINGS}
     tests = [test for recipe in RECIPES.values() for test in recipe.tests]
-    said = ["seen_N", "unseen_N", "search_feature_K", "search_conjunction_K", "triplets_T"]
+    said = [
+        "seen_N",
+        "unseen_N",
+        "search_feature_K",
+        "search_conjunction_K",
+        "triplets_T",
+        "seen_in_pairs_N",
+        "unseen_in_pairs_N",
+    ]
     assert list(explain_subsets(tests)) == said
 
 

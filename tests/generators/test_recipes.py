@@ -287,6 +287,7 @@ ROWS = [
     ("multi-object", {"train_scenes": 300}, lambda its, before: len(its.train) == 300),
     ("multi-object", {"relations_stated": 2, "layout": "rows"}, states_chains),
     ("multi-object", {"searches": (3,), "triplets": (0, 1, 2)}, lambda its, before: its.train == before.train),
+    ("multi-object", {"exchanged": (2, 4), "coverage": 0.5}, lambda its, before: len(its.tests) == 8),
     ("probe", {"animals": ()}, more_or_fewer),
     ("probe", {"textures": ("red", "white")}, more_or_fewer),
     ("probe", {"probe_views": 1}, more_or_fewer),

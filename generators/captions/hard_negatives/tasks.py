@@ -17,6 +17,7 @@ from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from menagerie.envs.core.identity import generator
+from menagerie.envs.layouts import MOST
 from menagerie.envs.relations import RELATIONS, truth
 from menagerie.envs.scene import Object, Scene
 from menagerie.generators.captions.contents import exchanged_objects
@@ -26,6 +27,7 @@ from menagerie.generators.captions.templates import Caption, content_of, mention
 
 TaskCaptions = tuple[Caption, ...]
 """The captions of a test, the true ones first."""
+EXCHANGES = "exchanges of"  # starts the names of tasks by their numbers of pairs
 MOST_ASSIGNED = 4  # objects whose textures are assigned in every way
 
 
@@ -150,6 +152,23 @@ def assignment(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | N
     return write_captions(scene, spec, *textured)
 
 
+def exchange_in_pairs(scene: Scene, spec: CaptionSpec, number: int) -> TaskCaptions | None:
+    """Exchange the textures of each pair of objects of the same classes, or don't, in every way: 2^number captions, the
+    true one first. None if the caption's objects aren't this number of pairs."""
+    pairs: dict[tuple[int, int], list[Object]] = {}
+    objects = spec.tested_objects(scene)
+    for obj in objects:
+        pairs.setdefault(spec.coverage.classes_of(obj[:2]), []).append(obj)
+    if len(pairs) != number or any(len(pair) != 2 for pair in pairs.values()):
+        return None
+    turned = {one.slot: other.texture for pair in pairs.values() for one, other in (pair, pair[::-1])}
+    texts = []
+    for ways in product((False, True), repeat=len(pairs)):
+        slots = {obj.slot for pair, exchanged in zip(pairs.values(), ways, strict=True) if exchanged for obj in pair}
+        texts.append([t._replace(texture=turned[t.slot]) if t.slot in slots else t for t in objects])
+    return write_captions(scene, spec, *texts)
+
+
 def illusion(scene: Scene, spec: CaptionSpec) -> TaskCaptions:
     """For a scene whose exchanged objects are a red cat and a white dog: "a red cat" against "a white cat". The scene
     shows something white and a cat, but no white cat."""
@@ -253,6 +272,7 @@ TASKS: dict[str, Task] = {
     "swap all": Task(partial(swap_with, pair_only=False)),
     "two mentioned": Task(partial(swap_with, pair_only=True)),
     **{f"assignment of {k}": Task(partial(assignment, number=k)) for k in range(LEAST, MOST_ASSIGNED + 1)},
+    **{f"{EXCHANGES} {k}": Task(partial(exchange_in_pairs, number=k)) for k in range(1, MOST // 2 + 1)},
     "illusion": Task(illusion),
     "repeated animal": Task(partial(repeat_name, field="animal", changed="texture")),
     "repeated texture": Task(partial(repeat_name, field="texture", changed="animal")),
@@ -268,7 +288,7 @@ TASKS: dict[str, Task] = {
     "negation": Task(partial(negate_object, pure=False), suits=negates),
     "pure negation": Task(partial(negate_object, pure=True), suits=negates),
 }
-ONLY_OF_SEVERAL = ("swap all", "two mentioned", "assignment", "illusion", "repeated", "order", "paraphrase")
+ONLY_OF_SEVERAL = ("swap all", "two mentioned", "assignment", EXCHANGES, "illusion", "repeated", "order", "paraphrase")
 PAIR_TASKS = tuple(name for name in TASKS if not name.startswith(ONLY_OF_SEVERAL))
 """Tasks of splits of pairs, in the order of reports."""
 HALF_TRUTHS = tuple(name for name in TASKS if name.startswith("add "))
