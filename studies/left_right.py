@@ -171,8 +171,8 @@ class LeftRight(SplitStudy):
     def export(self, records: Records) -> None:
         """Write the slopes of the grid of names and layouts into `slopes.csv`, in shares."""
         if self.names:
-            rows = [(*key, *its[:3]) for key, its in self.slopes(records).items()]
-            write_csv(records.out / "slopes.csv", ("model", "test", "number", "value", "low", "high"), rows)
+            rows = [(*key, *its[:3], its.seeds) for key, its in self.slopes(records).items()]
+            write_csv(records.out / "slopes.csv", ("model", "test", "number", "value", "low", "high", "seeds"), rows)
 
 
 def world_in_turn(names: int) -> str:

@@ -182,21 +182,21 @@ class TextEmbeddings(AblationStudy):
         write_csv(records.out / "remedies.csv", ("split", "row", "accuracy", "share", "low", "high", "outcome"), rows)
         if any(map(len, measured)):
             to_csv(records.out / "bits.csv", pd.concat(measured, ignore_index=True))
-        write_csv(records.out / "rows.csv", ("split", "row", "number", "value", "low", "high"), numbers)
+        write_csv(records.out / "rows.csv", ("split", "row", "number", "value", "low", "high", "seeds"), numbers)
 
     def numbers(self, split: str, records: "Records", measured: "pd.DataFrame") -> Iterator[list[Any]]:
-        """Yield lines of (split, row, number, value, low, high): each row's accuracy on the swaps of each test, how far
+        """Yield lines of (split, row, number, value, low, high, seeds): each row's accuracy on the swaps of each test, how far
         that is above the base row, and the bits of each stage."""
         from menagerie.studies.measures.bits import OF, STAGES, mean_bits
 
         base, swaps = base_row(self.spec), records.where(split=split, task="swap")
         for against, words in ((None, "swaps"), ({"row": base}, f"swaps above {base}")):
             for (row, test), its in swaps.estimates(("row", "subset"), against).items():
-                yield [split, row, f"{test}: {words}", *its[:3]]
+                yield [split, row, f"{test}: {words}", *its[:3], its.seeds]
         held = mean_bits(measured[measured["measure"] == "bits"], ("row", *OF)) if len(measured) else {}
         for (row, *stage), its in held.items():
             if name := STAGES.get(tuple(stage)):
-                yield [split, row, f"bits: {name}", *its[:3]]
+                yield [split, row, f"bits: {name}", *its[:3], its.seeds]
 
 
 class Remedy(NamedTuple):
