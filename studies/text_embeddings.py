@@ -185,8 +185,8 @@ class TextEmbeddings(AblationStudy):
         write_csv(records.out / "rows.csv", ("split", "row", "number", "value", "low", "high", "seeds"), numbers)
 
     def numbers(self, split: str, records: "Records", measured: "pd.DataFrame") -> Iterator[list[Any]]:
-        """Yield lines of (split, row, number, value, low, high, seeds): each row's accuracy on the swaps of each test, how far
-        that is above the base row, and the bits of each stage."""
+        """Yield lines of (split, row, number, value, low, high, seeds): each row's accuracy on the swaps of each test,
+        how far that is above the base row, and the bits of each stage."""
         from menagerie.studies.measures.bits import OF, STAGES, mean_bits
 
         base, swaps = base_row(self.spec), records.where(split=split, task="swap")

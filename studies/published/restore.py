@@ -31,11 +31,11 @@ from menagerie.studies.published.pack import (
     SWAP,
     TABLE,
     content_digest,
-    tests_digest,
     published_names,
     read_frame,
     read_packed,
     read_rest,
+    tests_digest,
 )
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
