@@ -96,8 +96,9 @@ def cells_with_predictors(
 
 def predictor_rows(records: Records, measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield rows (predictor, expected, test, over, value, low, high, p, runs, seeds) for what papers name: rank
-    correlations with accuracy on each test of unseen scenes, over all runs, within a setting, and over the runs of each model. Runs
-    of a model with a seed are drawn together. Over one model's runs whatever follows the setting is correlated."""
+    correlations with accuracy on each test of unseen scenes, over all runs, within a setting, and over the runs of each
+    model. Runs of a model with a seed are drawn together. Over one model's runs whatever follows the setting is
+    correlated."""
     for its, test in product(OF_PAPERS, UNSEEN):
         cells = cells_with_predictors(records, measured, (its,), test)
         runs, places = (list(map(tuple, cells[by].to_numpy())) for by in (["model", "seed"], setting_names(cells)))
