@@ -134,8 +134,8 @@ class TextEmbeddings(AblationStudy):
         for split, (lead, its) in found.items():
             sure = "; ".join(f"{one.row} {one.share} %" for one in its if one.outcome != UNDECIDED)
             yield Sentence(
-                f"On swaps that training never showed ({split} split, chance 50 %) {self.upper} is {lead or '…'} points "
-                f"above {base}. Rows whose share of this lead is decided: {sure or 'none'}."
+                f"On swaps that training never showed ({split} split, chance 50 %) {self.upper} is {lead or '…'} "
+                f"points above {base}. Rows whose share of this lead is decided: {sure or 'none'}."
             )
         if shares := [(split, one) for split, (_, its) in found.items() for one in its if one.share]:
             yield Chart("recovered", shares_chart(shares), says=SHARES.format(base=base, upper=self.upper))
