@@ -18,7 +18,7 @@ from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import run_folder
 
 
-def check_runs(names: tuple[str, ...], records: Path, store: Path) -> bool:
+def check_published(names: tuple[str, ...], records: Path, store: Path) -> bool:
     """Draw the pages of these published runs (none: all) anew, and print which tables differ from the kept ones;
     returns whether any does."""
     if not (index := published_names(records)):
