@@ -348,7 +348,7 @@ PRESETS = {
         **LEARNS | {"models": ("clip",)},
         **{"pairs": (1.0,), "hard_negatives": (0.0,), "coverage": (0.375, 0.625, 0.875)},
         probe_textures=("red", "white", "asphalt", "grass", "blue"),
-        base=BindingRecipe(**APART),
+        base=BindingRecipe(**APART, seen_arrangements=True),
     ),
 }
 

@@ -27,7 +27,7 @@ class AllPairsRecipe(BindingRecipe):
     kind: ClassVar[str] = "all-pairs"
     title: ClassVar[str] = "Attribute binding, all pairs shown"
     swapped_pairs: ClassVar[str] = ""
-    unused: ClassVar[tuple[str, ...]] = ("hold_out", "compositions")
+    unused: ClassVar[tuple[str, ...]] = ("hold_out", "compositions", "seen_arrangements")
 
     @property
     def tests(self) -> tuple[str, ...]:

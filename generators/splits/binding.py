@@ -41,6 +41,7 @@ from menagerie.generators.splits.pair_roles import Pair, PairRecipe, SeedWords
 Textures = tuple[str, str]
 
 TESTS = ("seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
+SEEN = "seen_arrangements"
 COMPOSITION_TESTS = {"one_unseen_composition": 1, "two_unseen_compositions": 2}
 """Tests with their number of unseen compositions: in a scene or in its swap, whichever has more. So a scene and its
 swap are in the same test, and unseen compositions don't tell which caption is true."""
@@ -76,6 +77,9 @@ class BindingRecipe(PairRecipe):
     """Share of the combinations of animal and texture that train shows, alone or in a pair; below 1, two more tests
     show the others."""
 
+    seen_arrangements: Annotated[bool, FIRST] = False
+    """Also test the arrangements of training, in test views: a test `seen_arrangements`."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("hold_out", "negated"):
@@ -86,7 +90,7 @@ class BindingRecipe(PairRecipe):
 
     @property
     def tests(self) -> tuple[str, ...]:
-        return (*TESTS, *COMPOSITION_TESTS) if self.compositions < 1 else TESTS
+        return (*TESTS, *([SEEN] * self.seen_arrangements), *(COMPOSITION_TESTS if self.compositions < 1 else ()))
 
     def lacks(self, subset: str) -> Claim | None:
         """The pair; in tests of textures the pair in its textures, or as many compositions as the test's name says."""
@@ -99,7 +103,8 @@ class BindingRecipe(PairRecipe):
 
     def has(self, subset: str) -> Claim | None:
         """The pair, in its textures or in the swapped ones; below full coverage, all other compositions."""
-        own = {"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts, "train_pairs": arrangement_facts}
+        own = {"seen_pairs": self.swapped_arrangement, "different_bag": pair_facts}
+        own |= dict.fromkeys(("train_pairs", SEEN), arrangement_facts)
         claim, number = claim_has_all(own[subset]) if subset in own else None, COMPOSITION_TESTS.get(subset, 0)
         if self.compositions == 1:
             return claim
@@ -188,6 +193,7 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
             (pair, textures) for pair, used in assigned for textures in different if set(textures) != set(used)
         ],
         "train_pairs": [item for item in in_train if item[0] in roles.swapped],
+        **({SEEN: in_train} if recipe.seen_arrangements else {}),
     }
     if recipe.compositions < 1:
         every = list(product([pair for pair in world.pairs if pair not in set(roles.validation)], different))

@@ -95,6 +95,7 @@ SUBSETS: dict[str, str] = {
     "texture",
     "two_unseen_compositions": "scenes of which, or of whose swap, training never shows either combination",
     "train_pairs": "animal pairs of training that it shows swapped too, in new views; empty where none is",
+    "seen_arrangements": "animal pairs of training in its textures, in new views: fit, not generalisation",
     "seen_order": "animal pairs of training in the order that it shows, in new views: fit, not generalisation",
     "unseen_order": "animal pairs of training in the order that it doesn't show",
     "seen_counts": "animals that training shows in several copies",

@@ -15,7 +15,7 @@ from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.provenance import commit_of
 from menagerie.envs.core.validation import SOME_PROCESSES
 from menagerie.studies.ledger.claim_file import ClaimFile, read_claims
-from menagerie.studies.ledger.table import HEADER, ledger_page, ledger_row
+from menagerie.studies.ledger.table import HEADER, kept_rows, ledger_page, ledger_row
 from menagerie.studies.ledger.verdict import Judgement, check_runs, judge_claim
 from menagerie.studies.runs.folder import CLAIM
 
@@ -66,10 +66,14 @@ class Ledger:
         return [file.claim.study, *file.claim.options, *seeds, *place, *["--dry-run"] * self.dry_run]
 
     def write(self, claims: Sequence[ClaimFile], found: dict[str, Judgement]) -> None:
-        """Write ledger.csv and ledger.md."""
-        rows = [ledger_row(file, found[file.name], self.out / file.name) for file in claims]
-        write_csv(self.out / "ledger.csv", HEADER, rows)
-        write_text(self.out / "ledger.md", ledger_page(rows))
+        """Write ledger.csv and ledger.md. Rows that are there stay, as long as the file of their claim does."""
+        rows = {row.claim: row for row in kept_rows(self.out / "ledger.csv")}
+        for file in claims:
+            row = ledger_row(file, found[file.name], self.out / file.name)
+            if row.outcome != "not run" or rows.get(row.claim, row).digest != row.digest or row.claim not in rows:
+                rows[row.claim] = row
+        write_csv(self.out / "ledger.csv", HEADER, rows.values())
+        write_text(self.out / "ledger.md", ledger_page(rows.values()))
 
 
 def run_study_of(file: ClaimFile, arguments: Sequence[str]) -> None:

@@ -27,9 +27,9 @@ class Published:
 
     def run(self) -> bool:
         if self.what == "check":
-            from menagerie.studies.published.check import check_runs
+            from menagerie.studies.published.check import check_published
 
-            return check_runs(self.names, self.records, self.store)
+            return check_published(self.names, self.records, self.store)
         if len(self.names) != 2:
             raise UserError("write `published add RUN NAME`, or `published restore NAME OUT`")
         first, second = self.names

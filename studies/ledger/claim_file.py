@@ -18,7 +18,7 @@ Labels = dict[str, Label]
 
 class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: Annotated[int, msgspec.Meta(ge=0)]
-    number: Annotated[int, msgspec.Meta(ge=1)]
+    number: Annotated[int, msgspec.Meta(ge=3)]
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,11 +27,9 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says: str
     """What the number is, in words."""
     table: str = ""
-    """A CSV in the study's folder, with the columns `value`, `low` and `high`."""
+    """A CSV in the study's folder, with the columns `value`, `low`, `high` and `seeds`."""
     row: Labels = {}
-    """The row of the table: values by column. Rows that differ in `seed` alone are averaged."""
-    minus: Labels = {}
-    """Columns in which another row of the same seed differs, whose value is subtracted."""
+    """The row of the table: values by column."""
     accuracy: tuple[dict[str, Label | tuple[Label, ...]], ...] = ()
     """In place of a table: groups of records by labels, subset and task. Their accuracies (0 to 1) are added up, each
     times its `weight`, which is 1 unless given."""

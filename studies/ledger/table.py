@@ -1,9 +1,11 @@
 """The ledger as a table and as a page."""
 
+import csv
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.provenance import commit_of
 from menagerie.studies.ledger.claim_file import ClaimFile
 from menagerie.studies.ledger.verdict import Judgement
@@ -32,6 +34,17 @@ def ledger_row(file: ClaimFile, its: Judgement, folder: Path) -> LedgerRow:
     commit = str(noted).partition(" ")[2] if noted else commit_of(file.path)
     runs = str(folder) if folder.exists() else ""
     return LedgerRow(file.name, claim.paper, claim.place, claim.claim, *its, file.digest, runs, commit)
+
+
+def kept_rows(path: Path) -> list[LedgerRow]:
+    """Read the rows of a ledger.csv; none if it isn't there. Raises `UserError` if it is no ledger."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [LedgerRow(**row) for row in csv.DictReader(file)]
+    except FileNotFoundError:
+        return []
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path} is no ledger ({error}); delete it, and the next command makes it again") from error
 
 
 def ledger_page(rows: Iterable[LedgerRow]) -> str:

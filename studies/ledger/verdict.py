@@ -44,19 +44,21 @@ def check_runs(file: ClaimFile, folder: Path) -> None:
 def judge_claim(claim: PaperClaim, folder: Path) -> Judgement:
     """Judge a claim whose study has ended in `folder`."""
     conditions = [(each, number_of(each, folder)) for each in claim.condition]
-    unmet = [its for its in conditions if side_of_bound(its[0], its[1].value, its[1].value) < 1]
-    said = "; ".join(map(in_words, *zip(*(unmet or conditions), strict=True))) if conditions else ""
+    unmet = [its for its in conditions if compare_with_bound(its[0], its[1].value, its[1].value) < 1]
+    said = "; ".join(in_words(*its) for its in unmet or conditions)
+    if unmet:  # then the tables of criteria may lack what nothing has learnt
+        return Judgement("not testable", "", f"not met: {said}")
     found = [(each, number_of(each, folder)) for each in claim.criterion]
-    sides = [decided_side(each, its, claim.seeds.number) for each, its in found]
+    sides = [judge_criterion(each, its, claim.seeds.number) for each, its in found]
     texts = [
-        in_words(each, its) + ("" if unmet else f": {SIDES[side]}{lack_of_seeds(its, claim.seeds.number)}")
+        f"{in_words(each, its)}: {SIDES[side]}{missing_seeds_text(its, claim.seeds.number)}"
         for (each, its), side in zip(found, sides, strict=True)
     ]
-    outcome = "not testable" if unmet else SIDES[-1 if -1 in sides else min(sides)]
-    return Judgement(outcome, "; ".join(texts), f"{'not ' * bool(unmet)}met: {said}" if said else "")
+    outcome = SIDES[-1 if -1 in sides else min(sides)]
+    return Judgement(outcome, "; ".join(texts), f"met: {said}" if said else "")
 
 
-def side_of_bound(criterion: Criterion, low: float, high: float) -> int:
+def compare_with_bound(criterion: Criterion, low: float, high: float) -> int:
     """Return 1 if an interval lies on the claim's side of the bound, -1 if it lies on the other, else 0."""
     kind, bound = criterion.bound
     if kind == "within":
@@ -65,11 +67,14 @@ def side_of_bound(criterion: Criterion, low: float, high: float) -> int:
     return above if kind == "above" else -above
 
 
-def decided_side(criterion: Criterion, its: "Estimate", seeds: int) -> int:
-    return side_of_bound(criterion, its.low, its.high) if its.conclusive and not lack_of_seeds(its, seeds) else 0
+def judge_criterion(criterion: Criterion, its: "Estimate", seeds: int) -> int:
+    """Return 1 if the number confirms the claim, -1 if it contradicts it, else 0."""
+    return (
+        compare_with_bound(criterion, its.low, its.high) if its.conclusive and not missing_seeds_text(its, seeds) else 0
+    )
 
 
-def lack_of_seeds(its: "Estimate", seeds: int) -> str:
+def missing_seeds_text(its: "Estimate", seeds: int) -> str:
     return f", because only {its.seeds} of {seeds} seeds have it" if 0 < its.seeds < seeds else ""
 
 
@@ -88,22 +93,19 @@ def number_of(criterion: Criterion, folder: Path) -> "Estimate":
 
 def sum_of_accuracies(criterion: Criterion, folder: Path) -> "Estimate":
     """Add the accuracies of groups of records, each times its weight."""
-    import numpy as np
-
-    from menagerie.studies.frame.estimate import curve_estimate, estimate
+    from menagerie.studies.frame.estimate import estimate, weigh_groups
     from menagerie.studies.frame.records import read
 
     records, groups = read(folder), [dict(group) for group in criterion.accuracy]
-    weights = np.array([float(group.pop("weight", 1)) for group in groups])
+    weights = [float(group.pop("weight", 1)) for group in groups]
     parts = [records.where(**group).points for group in groups]
     if empty := next((group for group, part in zip(groups, parts, strict=True) if not len(part)), None):
         raise UserError(f"{folder} has no records of {empty}")
-    if weights.tolist() == [1.0]:
+    if weights == [1.0]:
         return estimate(parts[0])
-    its = curve_estimate(parts, lambda means: means @ weights)
-    if its is None:
+    if not (its := weigh_groups(parts, weights)).seeds:
         raise UserError(f"{folder}: its groups have no seed in common")
-    return its._replace(signed=True)
+    return its
 
 
 def number_in_table(criterion: Criterion, folder: Path) -> "Estimate":
@@ -115,9 +117,9 @@ def number_in_table(criterion: Criterion, folder: Path) -> "Estimate":
     frame = pd.read_csv(file)
     try:
         rows = rows_with(frame, criterion.row)
-        if not criterion.minus and len(rows) == 1:
-            return number_in_row(rows)
-        return number_over_seeds(rows, rows_with(frame, criterion.row | criterion.minus) if criterion.minus else None)
+        if len(rows) > 1:
+            raise UserError(f"{len(rows)} rows match; name more columns")
+        return number_in_row(rows)
     except UserError as error:
         raise error.at(file) from error
     except ValueError as error:
@@ -139,21 +141,5 @@ def number_in_row(rows: "pd.DataFrame") -> "Estimate":
 
     row = rows.fillna({"clusters": 0, "seeds": 0}).iloc[0]
     value, low, high = (float(row[choose("column", name, rows)]) for name in ("value", "low", "high"))
-    clusters, seeds = (int(row.get(name, 0)) for name in ("clusters", "seeds"))
+    seeds, clusters = int(row[choose("column", "seeds", rows)]), int(row.get("clusters", 0))
     return Estimate(value, low, high, 0, clusters or None, seeds, math.nan, times=1, digits=2)
-
-
-def number_over_seeds(rows: "pd.DataFrame", others: "pd.DataFrame | None") -> "Estimate":
-    """Return the mean over seeds, or that of the differences of seeds that both have, with Student's interval."""
-    from menagerie.studies.analysis.intervals import mean_over_seeds
-
-    values = value_by_seed(rows)
-    if others is not None:
-        values = (values - value_by_seed(others)).dropna()
-    return mean_over_seeds(values.tolist(), -math.inf, math.inf)._replace(times=1, digits=2)
-
-
-def value_by_seed(rows: "pd.DataFrame") -> "pd.Series":
-    if "seed" not in rows or rows["seed"].duplicated().any():
-        raise UserError(f"{len(rows)} rows are such, and differ not in their seed alone; name more columns")
-    return rows.set_index("seed")[choose("column", "value", rows)].astype(float)

@@ -259,8 +259,8 @@ def reader_chart(frame: pd.DataFrame) -> Any:
 
 
 def frame_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    means = [(*key, its.value, its.low, its.high) for key, its in mean_bits(rows, by).items()]
-    return pd.DataFrame(means, columns=[*by, "value", "low", "high"])
+    means = [(*key, its.value, its.low, its.high, its.seeds) for key, its in mean_bits(rows, by).items()]
+    return pd.DataFrame(means, columns=[*by, "value", "low", "high", "seeds"])
 
 
 def bit_lines(frame: pd.DataFrame, panel: str, x: str) -> Any:

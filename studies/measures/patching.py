@@ -286,7 +286,7 @@ def patched_tower(
         raise UserError(f"its {side} tower is no transformer whose layers are known")
     *scenes, orders = some.T
     pixels = tuple(pixels_of(scorer, both[0].images(its)) for its in scenes)
-    told = ([both[order].captions([i], [0])[0] for i, order in zip(its, orders, strict=True)] for its in scenes)
+    told = ([both[order].captions([int(i)], [0])[0] for i, order in zip(its, orders, strict=True)] for its in scenes)
     texts = tuple(read_apart(scorer, captions) for captions in told)
     if side == IMAGE:
         true, false = map(scorer.encode_texts, texts)

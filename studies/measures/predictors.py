@@ -95,20 +95,28 @@ def cells_with_predictors(
 
 
 def predictor_rows(records: Records, measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield rows (predictor, expected, test, over, value, low, high, p, runs) for what papers name: rank correlations
-    with accuracy on each test of unseen scenes, over all runs, within a setting, and over the runs of each model. Of
-    all runs, those of a model with a seed are drawn together; of one model, single runs."""
+    """Yield rows (predictor, expected, test, over, value, low, high, p, runs, seeds) for what papers name: rank
+    correlations with accuracy on each test of unseen scenes, over all runs, within a setting, and over the runs of each
+    model. Runs of a model with a seed are drawn together. Over one model's runs whatever follows the setting is
+    correlated."""
     for its, test in product(OF_PAPERS, UNSEEN):
         cells = cells_with_predictors(records, measured, (its,), test)
         runs, places = (list(map(tuple, cells[by].to_numpy())) for by in (["model", "seed"], setting_names(cells)))
         every = [("all runs", cells, runs, ()), ("within a setting", cells, runs, places)]
-        every += [(str(model), own, range(len(own)), ()) for model, own in cells.groupby("model", sort=False)]
+        every += [(str(model), own, own["seed"].tolist(), ()) for model, own in cells.groupby("model", sort=False)]
         for over, own, clusters, groups in every:
             if len(own):
                 x, y = (own[name].to_numpy(float) for name in (its.name, ACCURACY))
                 found = correlation(x, y, clusters, groups)._asdict()
                 row = {"predictor": its.name, "expected": its.sign, "test": test, "over": over}
-                yield row | {name: found[name] for name in ("value", "low", "high", "p")} | {"runs": len(own)}
+                yield (
+                    row
+                    | {name: found[name] for name in ("value", "low", "high", "p")}
+                    | {
+                        "runs": len(own),
+                        "seeds": own["seed"].nunique(),
+                    }
+                )
 
 
 def setting_names(cells: pd.DataFrame) -> list[str]:

@@ -18,7 +18,7 @@ from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import run_folder
 
 
-def check_runs(names: tuple[str, ...], records: Path, store: Path) -> bool:
+def check_published(names: tuple[str, ...], records: Path, store: Path) -> bool:
     """Draw the pages of these published runs (none: all) anew, and print which tables differ from the kept ones;
     returns whether any does."""
     if not (index := published_names(records)):
@@ -29,8 +29,9 @@ def check_runs(names: tuple[str, ...], records: Path, store: Path) -> bool:
             with scratch_folder() as folder:
                 about = restore_run(name, out := folder / name, records, store)
                 draw_page(about["command"], out, store)
-                wrong = [*differing_tables(about["tables"], out, records.parent)]
-                right = f"{about['runs']} runs, {len(about['tables'].split())} tables as they are kept"
+                tied = about["tables"]
+                wrong = [*differing_tables(tied, out, records.parent)] if tied else ["no kept table is tied to it"]
+                right = f"{about['runs']} runs, {len(tied.split())} tables as they are kept"
         except UserError as error:
             wrong = [str(error)]
         print(f"{name}: {'; '.join(wrong) or right}", flush=True)

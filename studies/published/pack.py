@@ -6,7 +6,6 @@ false one's: of swaps four significant digits, of other tasks the sign, of "four
 """
 
 import argparse
-import hashlib
 import io
 import lzma
 import re
@@ -23,6 +22,7 @@ from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_csv
+from menagerie.envs.core.identity import digest
 from menagerie.envs.core.reading import Unreadable, read_bytes, read_text
 from menagerie.envs.core.records import read_record, seal, unseal
 from menagerie.generators.splits.facts import SEEN
@@ -41,8 +41,8 @@ from menagerie.studies.runs.training_log import read_training
 
 INDEX, TABLE, REST = "index.csv", ".csv.xz", ".json.xz"
 SWAP, FOUR_WAY = "swap", "four-way"
-KEYS = ("subset", "task", "scene", "animals", "caption", *SEEN)  # columns of predictions that the split decides
-CHECKED = ("tests", "id", "subset", "task", "animals", "margins")  # columns whose content is part of a digest
+SPLIT_COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", *SEEN)  # what the split decides
+DIGESTED_COLUMNS = ("tests", "id", "subset", "task", "animals", "margins")  # columns of the table
 SEPARATOR = "|"
 JOURNAL = "journal.log"  # trials of a search
 LARGEST = 1 << 28  # bytes of an unpacked file
@@ -61,11 +61,15 @@ def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
     if former.exists() and (lost := read_rest(former)["results"].keys() - rest["results"].keys()):
         way_out = f"`menagerie published restore {name} OUT` puts them into a new folder; continue that one"
         raise UserError(f"{former} has {len(lost)} runs that {run} lacks; {way_out}")
-    columns = list(dict.fromkeys(column for row in rows for column in row)) or [*CHECKED]
+    about = describe_run(run, rest["results"].values(), records.parent) | ({"command": command} if command else {})
+    tied = set(read_rest(former)["about"]["tables"].split()) if former.exists() else set()
+    if gone := tied - set(about["tables"].split()):
+        made, _, copy = min(gone).partition("=")
+        raise UserError(f"{run / made} isn't what {records.parent / copy} has any more; copy the new table there first")
+    columns = list(dict.fromkeys(column for row in rows for column in row)) or [*DIGESTED_COLUMNS]
     frame = pd.DataFrame(rows, columns=columns).fillna("").astype(str)
     frame.loc[frame.duplicated(["tests", "subset", "task"]), "animals"] = ""  # the same for all runs on a split
     write_packed(table, frame.to_csv(index=False, lineterminator="\n"))
-    about = describe_run(run, rest["results"].values(), records.parent) | ({"command": command} if command else {})
     write_packed(former, seal(rest | {"about": about, "records": content_digest(frame)}))
     index = [{"name": its} | read_rest(records / f"{its}{REST}")["about"] for its in published_names(records)]
     write_csv(records / INDEX, index[0], (row.values() for row in index))
@@ -89,6 +93,8 @@ def pack_run(run: Path) -> tuple[list[dict[str, str]], Packed]:
                 check_packable(folder, result)
                 rows += record_rows(folder, result, labels.get(folder.name, {}))
         rest["files"] |= dict(kept_files(run, folder))
+    if not rest["results"]:
+        raise UserError(f"{run} has only runs that diverged, which have no records")
     if (run / JOURNAL).exists():
         rest["files"][JOURNAL] = read_text(run / JOURNAL)
     return rows, rest
@@ -103,7 +109,7 @@ def check_packable(folder: Path, result: Mapping[str, Any]) -> None:
 def record_rows(folder: Path, result: Mapping[str, Any], labels: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield a row for each test and task of a run: its labels, the identity of all its tests, the margins."""
     frame = read_frame(read_text(checked_file(folder, FILE)), folder / FILE)
-    place = {"tests": name_of_tests(frame), "id": folder.name, "model": result["model"], "seed": result["seed"]}
+    place = {"tests": tests_digest(frame), "id": folder.name, "model": result["model"], "seed": result["seed"]}
     place |= {name: as_column(value) for name, value in labels.items()}
     scores = frame[[*SCORES, *COUNTERFACTUAL]].replace("", "nan").astype(float)
     for (subset, task), part in frame.groupby(["subset", "task"], sort=False):
@@ -196,18 +202,16 @@ def read_frame(text: str, path: Path) -> pd.DataFrame:
         raise UserError(f"{path} is no CSV table ({error}); take it from the repository again") from error
 
 
-def name_of_tests(predictions: pd.DataFrame) -> str:
-    """Return a digest of everything in predictions that the split decides."""
-    return text_name(predictions.reindex(columns=list(KEYS), fill_value="").to_csv(index=False))
+def tests_digest(predictions: pd.DataFrame) -> str:
+    """Return a digest of everything in predictions that the split decides; false captions are those of swaps, which
+    have one each."""
+    its = predictions.reindex(columns=list(SPLIT_COLUMNS), fill_value="")
+    return digest(its.assign(negative=its["negative"].where(its["task"] == SWAP, "")).to_csv(index=False))
 
 
 def content_digest(table: pd.DataFrame) -> str:
     """Return a digest of all margins and of whose they are. Columns of labels may be renamed."""
-    return text_name(table[list(CHECKED)].to_csv(index=False))
-
-
-def text_name(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return digest(table[list(DIGESTED_COLUMNS)].to_csv(index=False))
 
 
 def write_packed(path: Path, text: str) -> None:

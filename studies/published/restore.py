@@ -24,18 +24,18 @@ from menagerie.models.library.cells import find_split_file, read_recipe_scenes
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES
 from menagerie.studies.published.pack import (
-    CHECKED,
+    DIGESTED_COLUMNS,
     FOUR_WAY,
     REST,
     SEPARATOR,
     SWAP,
     TABLE,
     content_digest,
-    name_of_tests,
     published_names,
     read_frame,
     read_packed,
     read_rest,
+    tests_digest,
 )
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
@@ -46,7 +46,7 @@ from menagerie.studies.runs.training_log import FILE as LOG
 def read_margins(path: Path, digest: str) -> pd.DataFrame:
     """Read `NAME.csv.xz`; raises `Unreadable` if margins were changed, or are of other runs."""
     table = read_frame(read_packed(path), path)
-    if not {*CHECKED} <= {*table.columns} or content_digest(table) != digest:
+    if not {*DIGESTED_COLUMNS} <= {*table.columns} or content_digest(table) != digest:
         raise Unreadable(f"{path} was changed since it was written; take it from the repository again")
     return table
 
@@ -88,7 +88,7 @@ def restore_cell(folder: Path, result: dict[str, Any], rows: pd.DataFrame | None
         settings = result["settings"]
         side = settings.get("towers", {}).get("resolution", TowerConfig.resolution)
         tests = tests_of(make_split(settings["data"], side, folder, store))
-        if rows["tests"].iloc[0] != name_of_tests(tests):
+        if rows["tests"].iloc[0] != tests_digest(tests):
             raise UserError(
                 f"run {folder.name} was tested on other scenes or captions than this program makes of its recipe; "
                 f"check out the commit that the run recorded, {result['provenance'].get('commit')}"

@@ -110,7 +110,7 @@ def command_line() -> str:
     # Bytes of a path that aren't UTF-8 become \xff.
     words = (os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv)
     plain = map(without_passwords, words)
-    return " ".join(["python", *(word if word and word.split() == [word] else shlex.quote(word) for word in plain)])
+    return " ".join(["python", *(shlex.quote(its) if not its or re.search(r"[\s'\"]", its) else its for its in plain)])
 
 
 def provenance() -> dict[str, Any]:

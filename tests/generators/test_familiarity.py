@@ -99,7 +99,7 @@ def test_records_that_cannot_be_judged_are_apart():
     item = Item("0", "all", (0,), (Caption("A cat", cat), Caption("A red dog!", dog)))
     assert record_familiarity(item, known, {"A cat": cat, "A red dog!": dog}.get).stratum == FALSE_ONLY
     assert record_familiarity(item, known, {"A cat": cat, "A red dog!": None}.get).stratum == UNREAD
-    assert record_familiarity(item, known, {"A cat": cat, "A red dog!": cat}.get)[3:] == ((None, None), (0, 1))
+    assert record_familiarity(item, known, {"A cat": cat, "A red dog!": cat}.get)[3:] == ((None, None), (0, 1), None)
 
 
 @cache

@@ -39,7 +39,7 @@ def test_a_recipe_file_sets_fields(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown kind of split ''; known: binding, counting"),
+        ("", "unknown kind of split ''; known: all-pairs, binding, counting"),
         ('kind = "bindin"', "did you mean 'binding'"),
         ('kind = "binding"\npars = 0.2', "unknown field 'pars'; did you mean 'pairs'"),
         ('kind = "binding"\npairs = "0.2"', "pairs can't be '0.2': Expected `float`"),

@@ -194,9 +194,8 @@ def seen_too(its: Made, before: Made) -> bool:
     same = {
         name: its.subsets[name] for name in before.subsets
     } == before.subsets and its.recipe.judged == before.recipe.judged
-    return (
-        same and more == {"left_right_seen_order", "above_under_seen_order"} and all(its.subsets[name] for name in more)
-    )
+    wanted = {"spatial": {"left_right_seen_order", "above_under_seen_order"}, "binding": {"seen_arrangements"}}
+    return same and more == wanted[its.recipe.kind] and all(its.subsets[name] for name in more)
 
 
 def informed(its: Made, before: Made) -> bool:
@@ -271,6 +270,7 @@ ROWS = [
     ("spatial", {"singles_slots": ("center", "left")}, others_alone),
     ("spatial", {"unseen_under": "own", "seed": 1, "pairs": 1.0}, trained_elsewhere),
     ("spatial", {"seen_order": True}, seen_too),
+    ("binding", {"seen_arrangements": True}, seen_too),
     ("dependence", {"information": 0.4}, informed),
     ("dependence", {"information": 0.85}, informed),
     ("multi-object", {"coverage": 0.25}, covers_less),

@@ -117,7 +117,7 @@ def test_a_margin_of_0_counts_one_half():
 
 
 def test_probes_of_equal_embeddings_have_no_bit():
-    assert [its.value for its in probe_binding(np.ones(SHAPE), SIX)] == [0, 0]
+    assert [its.value for its in probe_binding(np.ones(SHAPE), SIX)] == [0, 0, 0]
     assert bits(probe_left(np.ones(SHAPE), SIX)).value == 0
 
 

@@ -12,7 +12,7 @@ from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.frame.estimate import four_way_scores
 from menagerie.studies.frame.measure import read_measured, write_measured
 from menagerie.studies.frame.records import read
-from menagerie.studies.published.check import check_runs, draw_page
+from menagerie.studies.published.check import check_published, draw_page
 from menagerie.studies.published.pack import add_run, plain_command
 from menagerie.studies.published.restore import four_scores, restore_run
 from tests.command import GRID, QUICK, no_figures, succeed
@@ -118,7 +118,7 @@ def test_check_says_which_table_differs(folder, capsys):
     shutil.copytree(folder / "kept", kept := folder / "edited")
     with no_figures():
         (kept / "grid.csv").write_text("model\n")
-        assert check_runs((), kept / "records", folder / "store")
+        assert check_published((), kept / "records", folder / "store")
     assert "grid: results.csv differs from" in capsys.readouterr().out
 
 
