@@ -119,7 +119,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         subset's world has."""
         return self.records.texts()
 
-    def masks(self, indices: Sequence[int]) -> UInt8[Tensor, "n h w"]:
+    def masks(self, indices: Indices) -> UInt8[Tensor, "n h w"]:
         """The instance masks of `indices`: 0 for the background, i + 1 for the scene's object i."""
         return torch.from_numpy(self.pictures.masks(self.subset, indices))
 
