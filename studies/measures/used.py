@@ -87,7 +87,7 @@ def used_rows(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence[str])
 
 
 def stacked(lists: pd.Series) -> Float[np.ndarray, "seeds pairs"]:
-    return np.array([*lists], float)
+    return np.array([*lists], float, ndmin=2)  # also without rows
 
 
 def chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
