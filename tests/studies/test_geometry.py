@@ -166,6 +166,8 @@ def test_fits_of_products_are_compared_at_the_least_and_the_greatest_coverage():
     assert (rise["low"], rise["high"]) == (pytest.approx(0.2), pytest.approx(0.2)), "seeds differ, their rises don't"
     assert found.loc["0.25", "low"] < 0.2 - 0.1
     assert not list(coverage_rows(rows.drop(columns="compositions"))), "without an axis there is nothing to compare"
+    refused = rows.assign(value=rows["value"].where(rows["compositions"] == 0.5))
+    assert not list(coverage_rows(refused)), "a single coverage has no rise"
 
 
 def test_the_page_shows_shares_of_scenes_and_judges_claims_at_the_first_place(stored, monkeypatch):
