@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
 from menagerie.envs.core.validation import SEEDS, STEPS, Range
+from menagerie.studies.analysis.tables import DASH, WAITING, to_csv
 from menagerie.studies.frame.arm import Arm, KnownResults
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import SMOKE
@@ -119,8 +120,6 @@ class Ceiling(AnyStudy):
         return True
 
     def tables(self, records: Records) -> None:
-        from menagerie.studies.analysis.tables import to_csv
-
         write_cells(records)
         to_csv(records.out / "results.csv", records.scores.drop(columns="images_seen", errors="ignore"))
 
@@ -131,12 +130,15 @@ class Ceiling(AnyStudy):
         form, loss = self.forms[0], self.losses[0]
         shown = found[(found["form"] == form) & (found["loss"] == loss)]
         for kind, part in shown.groupby("captions", sort=False):
-            said = ", ".join(f"{row.width} for {row.objects} objects" for row in part.itertuples())
-            yield Sentence(f"{SAID[kind]}: the form {form} orders all captions and images from width {said}.")
+            rows = part.itertuples()
+            said = ", ".join(f"{row.width} for {row.objects} objects ({row.animals} animals)" for row in rows)
+            orders = f"the smallest width at which the form {form} orders all captions and images"
+            yield Sentence(f"{CAPTION_NAMES[kind]}: {orders} is {said}.")
         yield Chart("ceiling", width_chart(fits[fits["loss"] == self.losses[0]]), says=FIGURE)
         header = [name.replace("_", " ") for name in found]
         yield Rows("smallest", header, found.astype(str).to_numpy().tolist(), says=TABLE)
-        yield Rows("claims", ("claim", "fits", "smallest widths", "decided"), list(claim_rows(found)), says=CLAIMS)
+        claims = list(claim_rows(found, self.seeds, len(self.objects)))
+        yield Rows("claims", ("claim", "fits", "smallest widths", "decided"), claims, says=CLAIMS)
 
 
 def orders_all(known: KnownResults, arm: Arm) -> bool | None:
@@ -174,10 +176,10 @@ def smallest_widths(fits: "pd.DataFrame", largest: int) -> "pd.DataFrame":
     for key, part in fits.groupby(list(KEY), sort=False):
         ends = part.sort_values("width").groupby("seed").tail(1)
         done = ends[(ends["right"] == 100) | (ends["width"] == largest)]
-        ordered, swaps = done[done["right"] == 100], part[part["swaps"] == 100].groupby("seed")["width"].min()
+        ordered, right = done[done["right"] == 100], part[(part["swaps"] == 100) & part["seed"].isin(done["seed"])]
         numbers = {name: span_text(ordered[name]) for name in ("margin", *(n for n in fits if n.startswith("unseen")))}
         counts = {"seeds": f"{len(ordered)} of {len(done)}", "width": width_text(ordered["width"], len(done), largest)}
-        counts |= {"swaps from width": width_text(swaps, ends["seed"].nunique(), largest)}
+        counts |= {"swaps from width": width_text(right.groupby("seed")["width"].min(), len(done), largest)}
         rows.append(dict(zip(KEY, key, strict=True)) | counts | numbers)
     return pd.DataFrame(rows)
 
@@ -215,23 +217,22 @@ def width_chart(fits: "pd.DataFrame") -> Any:
     return layers.facet(row=alt.Row("captions:N", sort=None, title=None), column=alt.Column("objects:N", title=None))
 
 
-def claim_rows(found: "pd.DataFrame") -> Iterator[tuple[str, ...]]:
+def claim_rows(found: "pd.DataFrame", seeds: int, objects: int) -> Iterator[tuple[str, ...]]:
     """Yield each claim of Kang et al. 2025 that fits decide: one code that orders everything contradicts that there is
-    none, if each seed found one for each number of objects."""
+    none, if by one of the losses each of the `seeds` found one for each of so many numbers of `objects`."""
     for claim, form, kind in CLAIMED:
         part = found[(found["form"] == form) & (found["captions"] == kind)]
         widths = "; ".join(f"{row.objects} objects, {row.loss}: {row.width}" for row in part.itertuples())
-        counts = [text.split(" of ") for text in part["seeds"]]
-        if not counts or any(done == "0" for _, done in counts):
-            decided = "not tested"
-        else:
-            decided = "contradicted" if all(ordered == done for ordered, done in counts) else "undecided"
+        losses = [its["seeds"].tolist() for _, its in part.groupby("loss")]
+        ended = [len(its) == objects and all(text.endswith(f" of {seeds}") for text in its) for its in losses]
+        decided = "undecided" if losses and all(ended) else "not tested"
+        if [f"{seeds} of {seeds}"] * objects in losses:
+            decided = "contradicted"
         yield claim, f"{form}, {kind}", widths or DASH, decided
 
 
 KEY = ("captions", "objects", "animals", "loss", "form", "tokens")
-DASH, WAITING = "–", "…"
-SAID = {
+CAPTION_NAMES = {
     "whole": "Captions of whole scenes alone",
     "objects": "With captions of some objects",
     "relations": 'With captions of some objects and "x left of y"',
@@ -255,11 +256,11 @@ and images; a sum of a vector for each composition has random ones for these. Wi
 CLAIMS = """What Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) say, in our words. Their abstract says that
 no such space does any two of these: what an image shows, whose an attribute is, places, negation. A code that is found
 is a proof by example for this world, and says neither that encoders reach it nor that it holds in larger worlds: there
-look at the margin. Contradicted: each seed found one for each number of objects. Undecided: some didn't, which isn't a
-proof that there is none. The paper's conditions between two images or two texts aren't part of this matrix:
-`geometry.py` has a constructed embedding that meets them all.
-The last is a step of the proof, in which an object's attribute adds its own vector. There it holds: no swap is right
-with `--forms apart`."""
+look at the margin. Contradicted: by one loss each seed found one for each number of objects. Undecided: some didn't,
+which isn't a proof that there is none. Not tested: fits are missing. The paper's conditions between two images or two
+texts aren't part of this matrix: `geometry.py` has a constructed embedding that meets them all. The last is a step of
+the proof, in which an object's attribute adds its own vector. There it holds where places aren't told: no swap is right
+with `--forms apart`, but by captions with relations."""
 
 PRESETS: dict[str, AnyStudy] = {
     "smoke": Ceiling(

@@ -238,8 +238,8 @@ SAYS = """Effect of each factor on accuracy in percentage points: its second lev
 levels of all other factors; of two factors (×) their interaction, half of the change of one's effect with the other.
 Coloured: the interval excludes 0."""
 CLAIMS = """Claims of Gurung, Hoffmann and Brox (GCPR 2025) on CLIP. Binding is reliable where {0} of swaps are
-right; such a claim is undecided if its runs are below {0} and don't recognise animals and textures either. What hurts
-is testable if the model has learnt somewhere in this design."""
+right; such a claim is undecided if its runs are below {0} and don't recognise animals and textures either. Claims of
+harm are testable if at least one run of the design has 90 % of swaps right."""
 RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two objects or more, the expected share
 of captions that mention two objects with their textures. Only these say which texture belongs to which object."""
 

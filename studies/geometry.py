@@ -309,7 +309,8 @@ permutations. Intervals are for further trainings of these models, not for new m
 last three measures are corrected for their number (Holm)."""
 PREDICTORS = """Spearman's rank correlation with accuracy on swaps of unseen scenes, over all runs, within a setting of
 the grid, and over the runs of one model; 95 % intervals. R2 of linear factors and their angle should predict
-generalisation (2602.24264), so should what products explain beyond sums (2605.31503)."""
+generalisation (2602.24264), so should what products explain beyond sums (2605.31503). Runs without a number are left
+out; `runs` counts the others."""
 COVERAGE = """R2 on held-out compositions of fits to their mean embeddings: a vector of the animal plus one of the
 texture, and that plus a product of rank 1, by the share of compositions in training. Means over seeds with 95 %
 intervals; below 0 a fit predicts less than the mean of all compositions."""

@@ -15,27 +15,24 @@ negatives, views of the single-object scenes and their share of a batch:
 Settings are chosen on validation; the report's figures are from the test of unseen pairs. With --budgets, as in laptop,
 a setting gets more steps until its mean over seeds on validation stops rising; ratios of images are reported at
 convergence and at equal compute. Without --budgets all settings have the same steps. Commands with a folder each and
-one --storage share the trials, on any machine. --preset ladder doesn't search: OC-CLIP's lead by pairs.
+one --storage share the trials, on any machine.
 """
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, zip_longest
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
-from menagerie.envs.core.options import WHAT
-from menagerie.envs.core.validation import SHARE, Several
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis import pareto
+from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.arm import Arm, KnownResults, raise_until_flat
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import PAPER, SMOKE
-from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.parts import Front, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import AmountSearch, Setting, trial_table, trial_text, write_trials
@@ -50,7 +47,6 @@ if TYPE_CHECKING:
 DIRECTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
 TARGETS = ("model", "images to target", "trial", "validation", "test", "most images that missed it")
 RATIOS = ("other model", "images of the first / images of the other", "in words", "compared", "95 % interval")
-DASH = "–"
 WHAT_WAS_DONE = """Each distinct image counts once: a scene in a view, single objects included. Each model is searched
 twice, {0.trials} settings each. Settings are judged by the mean over {0.seeds} seeds on validation, and no search has
 looked at the test."""
@@ -100,27 +96,6 @@ class Tried(NamedTuple):
 @dataclass(frozen=True)
 class Config(AmountSearch):
     """Sample efficiency: how little data is enough"""
-
-    ladder: Annotated[tuple[float, ...], WHAT, SHARE, Several(), GROWS] = ()
-    """Rising fractions of pairs. If given, nothing is searched: all models train on each, with the same steps (each of
-    --budgets), and all else as in the setting with the most data."""
-
-    def check(self) -> None:
-        super().check()
-        if self.ladder and (len(self.ladder) < 2 or list(self.ladder) != sorted(set(self.ladder))):
-            raise UserError(f"--ladder has two fractions or more, rising; got {self.ladder}")
-
-    def rungs(self) -> Iterator[Arm]:
-        for seed, pairs, model in product(self.seed_numbers, self.ladder, self.models):
-            for steps in self.budgets or (0,):
-                yield self.arm(model, self.everything._replace(pairs=pairs), seed, steps)
-
-    def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
-        """Return what a run of the ladder costs."""
-        from menagerie.studies.frame.costs import run_cost
-
-        alike = [other.cell for other, _ in records.results if other.cell.model == arm.cell.model]
-        return run_cost(arm.cell.trained_as, alike, records.out).columns if self.ladder else {}
 
     def judge_setting(self, known: KnownResults, model: str, setting: Setting) -> SettingRuns:
         """Judge a setting by the budget that is best on validation, of equally good ones the smallest. Budgets rise
@@ -179,9 +154,6 @@ class Config(AmountSearch):
         return [self.search(question, model) for question, model in product(DIRECTIONS, self.models)]
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        if self.ladder:
-            yield from self.rungs()
-            return
         for question, model in product(DIRECTIONS, self.models):
             judge = partial(self.trial_result, known, model, question)
             for _, tried in self.search(question, model).follow(known, self.storage, judge):
@@ -255,12 +227,8 @@ class Config(AmountSearch):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield the ratios in words and the fronts; tables of both searches, their course, and all trials."""
-        from menagerie.studies.frame.ladder import ladder_parts
         from menagerie.studies.frame.search_figures import search_figures
 
-        if self.ladder:
-            yield from ladder_parts(records, self.recipe_of(self.everything, 0).judged)
-            return
         points = self.points(records)
         ratios = list(self.ratios(records, points))
         yield from (Sentence(f"{words}, {compared}.") for _, _, words, compared, _ in ratios)
@@ -304,8 +272,7 @@ class Config(AmountSearch):
 
     def export(self, records: Records) -> None:
         """Write all trials; accuracies and fractions are from 0 to 1."""
-        if not self.ladder:
-            write_trials(records, self.trial_rows(records, self.points(records)))
+        write_trials(records, self.trial_rows(records, self.points(records)))
 
     def notes(self) -> dict[str, str]:
         """Return each model's recipe, in which the share of single-object scenes is left to the setting."""
@@ -337,16 +304,6 @@ PRESETS = {
         validation=0.2,
         tuned="laptop",
         recipe=Recipe(steps=700),
-    ),
-    # How does the lead of OC-CLIP change from few pairs to all? Half of them have hard negatives, so that `train_pairs`
-    # tests what training shows.
-    "ladder": Config(
-        **{"world": "twelve", "resolution": 32, "test_views": 2, "test_scenes": 200, "views": 4},
-        **{"test_pairs": 0.31, "validation": 0.14, "pairs": (0.1, 1.0), "hard_negatives": (0.5,)},
-        singles_shares=(0.5,),
-        ladder=(0.1, 0.3, 1.0),
-        tuned="twelve",
-        recipe=Recipe(steps=2000, decay=0.2),
     ),
     "paper": Config(**PAPER | RANGES | {"trials": 60, "views": 16}),
 }

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.intervals import Estimate
+from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.parts import Chart, Part, Rows, Sentence
 from menagerie.studies.frame.records import TESTS, Records
 
-NOTHING = "–"  # there is no difference
 HEADER = (
     *("claim", "compared", "tests, their records pooled", "decided", "difference in points, with its interval"),
     "decides from",
@@ -47,12 +47,12 @@ class Verdict(NamedTuple):
     outcome: str
     """One of "confirmed", "contradicted", "undecided", "not testable", "not tested"."""
     difference: str
-    decides: str = NOTHING
+    decides: str = DASH
 
 
 def make_verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int) -> Verdict:
     """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0."""
-    texts = (NOTHING, NOTHING) if delta is None else (str(delta), delta.decides_from)
+    texts = (DASH, DASH) if delta is None else (str(delta), delta.decides_from)
     return Verdict(claim, row, tests, judge_difference(delta, sign), *texts)
 
 

@@ -1,33 +1,35 @@
 """Strata of swaps by how many compositions training never showed, in a scene or in its swap, whichever has more: what
 each unseen one costs a model, and whether models keep their order.
 
-Stratum 0 has the tests whose scenes share neither arrangement nor bag of words with training, of seen and of unseen
-pairs, as the tests of unseen compositions have both.
+Stratum 0 has the tests whose scenes share neither arrangement nor bag of words with training. A stratum's accuracy is
+the mean of that on pairs of training and that on other pairs, as strata have other shares of these.
 """
 
 import math
 from collections.abc import Iterator
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from menagerie.generators.splits.binding import COMPOSITION_TESTS
-from menagerie.studies.analysis.intervals import Estimate, has_interval, resampled_means
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import COMPOSITION_TESTS, BindingRecipe
+from menagerie.studies.analysis.intervals import NOTHING, Estimate, has_interval, resampled_means
 from menagerie.studies.frame.estimate import clusters, points_in, weigh_groups
 from menagerie.studies.frame.parts import EstimateTable, Heading, Part, Table
 from menagerie.studies.frame.records import Records
 
 STRATA_OF_TESTS = {"different_bag": "0", "unseen_pairs": "0"} | {t: str(n) for t, n in COMPOSITION_TESTS.items()}
-UNSEEN = ("0", "1", "2")
+STRATA, PAIRS = ("0", "1", "2"), ("pairs of training", "other pairs")
+GROUPS = tuple(f"{stratum}: {pairs}" for stratum, pairs in product(STRATA, PAIRS))
 CHANGES = {"slope": (-0.5, 0.0, 0.5), "0 to 1": (-1.0, 1.0, 0.0), "1 to 2": (0.0, -1.0, 1.0)}
 """Weights of the means of the strata. The slope is that of least squares."""
-ALL = "all models"
+ALL_MODELS = "all models"
 FEWEST_MODELS = 6  # with fewer, their order says little
-CLEAR = 0.5
+LEAST_SIGNAL = 0.5
 """Least share of the variance between models that isn't noise, for their order to be compared."""
 Scores = Float64[np.ndarray, "draws models"]
 
@@ -36,32 +38,37 @@ def stratum_parts(swaps: Records) -> Iterator[Part]:
     """Yield accuracy by stratum, its changes and the rank correlations of models; nothing without these tests."""
     if not COMPOSITION_TESTS.keys() <= {*swaps.tests}:
         return
-    strata = swaps.where(subset=tuple(STRATA_OF_TESTS)).regroup(UNSEEN, lambda arm: strata_of(swaps.folder(arm)))
-    points = strata.points
-    if {*UNSEEN} <= {*points.get("subset", ())}:
+    tested = swaps.where(subset=tuple(STRATA_OF_TESTS))
+    groups = tested.regroup(GROUPS, lambda arm: groups_of(swaps.folder(arm), arm.cell.data.recipe))
+    points = groups.points
+    if {*GROUPS} <= {*points.get("subset", ())}:
         yield Heading("By unseen compositions", SAYS)
-        yield Table("strata", strata, ("model",), intervals=True)
+        yield Table("strata", groups, ("model",), intervals=True)
         changes = {(model, name): its for model, name, its in stratum_changes(points)}
         yield EstimateTable("strata-changes", ("model", "change"), changes, says=CHANGES_SAY)
         if points["model"].nunique() >= FEWEST_MODELS:
-            orders = {both: rank_correlation(points, *both) for both in combinations(UNSEEN, 2)}
+            orders = {both: rank_correlation(points, *both) for both in combinations(STRATA, 2)}
             yield EstimateTable("strata-orders", ("stratum", "other"), orders, says=ORDERS_SAY)
 
 
 @cache  # finished runs don't change
-def strata_of(folder: Path) -> dict[str, str]:
-    """Return the stratum of each scene of a run's tests of `STRATA_OF_TESTS`."""
+def groups_of(folder: Path, recipe: BindingRecipe) -> dict[str, str]:
+    """Return the group of each scene of a run's tests of `STRATA_OF_TESTS`: its stratum, and whether training shows its
+    pair."""
+    shown = {" + ".join(sorted(pair)) for pair in recipe.roles(load_world(recipe.world), "left/right")[0].train}
     points = points_in(folder)
     tested = points[points["subset"].isin(STRATA_OF_TESTS)]
-    return dict(zip(tested["scene"], tested["subset"].map(STRATA_OF_TESTS), strict=True))
+    names = zip(tested["subset"].map(STRATA_OF_TESTS), ~tested["animals"].isin(shown), strict=True)
+    return {scene: f"{n}: {PAIRS[other]}" for scene, (n, other) in zip(tested["scene"], names, strict=True)}
 
 
 def stratum_changes(points: pd.DataFrame) -> Iterator[tuple[str, str, Estimate]]:
     """Yield the changes of accuracy with the stratum: of each model, and of all models together."""
-    models = {**dict(list(points.groupby("model", sort=False))), ALL: points}
+    models = {**dict(list(points.groupby("model", sort=False))), ALL_MODELS: points}
     for model, its in models.items():
-        parts = [its[its["subset"] == stratum] for stratum in UNSEEN]
-        yield from ((model, name, weigh_groups(parts, weights)) for name, weights in CHANGES.items())
+        parts = [its[its["subset"] == group] for group in GROUPS]
+        for name, weights in CHANGES.items():
+            yield model, name, weigh_groups(parts, [weight / 2 for weight in weights for _ in PAIRS])
 
 
 def rank_correlation(points: pd.DataFrame, *strata: str) -> Estimate:
@@ -74,17 +81,26 @@ def rank_correlation(points: pd.DataFrame, *strata: str) -> Estimate:
     without this refusal up to 64 were.
     """
     models = list(dict.fromkeys(points["model"]))
-    parts = [points[(points["subset"] == s) & (points["model"] == model)] for s in strata for model in models]
+    named = product(strata, models, PAIRS)
+    parts = [points[(points["subset"] == f"{s}: {pairs}") & (points["model"] == m)] for s, m, pairs in named]
+    if not (common := set.intersection(*(set(part["seed"]) for part in parts))):
+        return NOTHING
+    parts = [part[part["seed"].isin(common)] for part in parts]
     sums, counts, *names = clusters(parts)
-    sides = np.split((sums.sum(0) / counts.sum(0))[None], 2, axis=1)
+    sides = stratum_means((sums.sum(0) / counts.sum(0))[None])
     value, low, high = float(correlate_ranks(*sides)[0]), math.nan, math.nan
     if has_interval(counts, *names).all():
-        drawn = np.split(resampled_means(sums, counts, *names), 2, axis=1)
-        if all(share_without_noise(*both) >= CLEAR for both in zip(sides, drawn, strict=True)):
+        drawn = stratum_means(resampled_means(sums, counts, *names))
+        if all(share_without_noise(*both) >= LEAST_SIGNAL for both in zip(sides, drawn, strict=True)):
             ends = np.nanquantile(correlate_ranks(*drawn), (0.025, 0.975))
             low, high = max(-1.0, min(ends[0], 2 * value - ends[1])), min(1.0, max(ends[1], 2 * value - ends[0]))
-    few, seeds = min(part["animals"].nunique() for part in parts), points["seed"].nunique()
-    return Estimate(value, low, high, len(models), few, seeds, math.nan, signed=True, times=1, digits=2)
+    few = min(part["animals"].nunique() for part in parts)
+    return Estimate(value, low, high, len(models), few, len(common), math.nan, signed=True, times=1, digits=2)
+
+
+def stratum_means(means: Float64[np.ndarray, "draws groups"]) -> list[Scores]:
+    """Return the models' means in each of two strata."""
+    return np.split(means.reshape(len(means), -1, len(PAIRS)).mean(2), 2, axis=1)
 
 
 def share_without_noise(means: Float64[np.ndarray, "1 models"], drawn: Scores) -> float:
@@ -104,8 +120,11 @@ def correlate_ranks(one: Scores, other: Scores) -> Float64[np.ndarray, " draws"]
 
 
 SAYS = """Accuracy (%) on swaps by how many of the two combinations of animal and texture training never shows, in the
-scene or in its swap, whichever has more. 0: other textures of pairs of training, and unseen pairs."""
-CHANGES_SAY = "Points by which accuracy changes with the stratum; the slope is for each unseen combination."
+scene or in its swap, whichever has more, and by whether training shows their pair of animals. 0, pairs of training:
+in other textures."""
+CHANGES_SAY = """Points by which accuracy changes with the stratum, of which pairs of training count one half and other
+pairs the other; the slope is for each unseen combination. All models: the mean of these models' records; the interval
+isn't for other models."""
 ORDERS_SAY = """Do models keep their order? Spearman's rank correlation of their accuracies in two strata. Noise lowers
 it, which the interval allows for. There is none where noise may explain how models differ in a stratum, as at
 chance."""

@@ -57,18 +57,19 @@ STAGES = {  # the stages at which binding may be lost, by part, layer, and what 
     (BOTH, SCORE, SCORE): "score",
 }
 OF = ("part", "layer", "read")
-HOLDERS = {  # what holds the bits of an image, by layer and what reads it
+READER_NAMES = {  # what holds the bits of an image, by layer and what reads it
     (EMBEDDING, MEAN): ("pooled token", "linear"),
     (EMBEDDING, HIDDEN_LAYER): ("pooled token", HIDDEN_LAYER),
     (TOKENS, ALL_TOKENS): ("all tokens", "linear, side by side"),
-    (TOKENS, ATTENTION): ("all tokens", ATTENTION),
+    (TOKENS, ATTENTION): ("patches", ATTENTION),
 }
-READ_AS = {ALL_TOKENS: "side by side"}
-BOUNDS = {"bits": "mutual information", "bernoulli_bits": "sum of Bernoulli losses"}
-READERS_SAY = """How much of the bit an image's single vector holds, and how much its patches: 2606.03976 has below half
-and above 90 %. Each reader gives a lower bound, by the margin of the whole scene (mutual information) and by the sum of
-its four Bernoulli losses, as that paper counts: 1 - 4 H(e) for a reader that errs with probability e, 0 where that is
-below. Attention: a learnt query for each animal pools the patches. Means over seeds with 95 % intervals."""
+READ_NAMES = {ALL_TOKENS: "side by side"}
+BOUND_NAMES = {"bits": "mutual information", "bernoulli_bits": "sum of Bernoulli losses"}
+READERS_SAY = """How much of the bit an image's single vector holds, and how much its tokens: 2606.03976 has below half
+and above 90 %. All tokens: CLS, where a tower has one, and the patches, side by side. Attention: a learnt query for
+each animal pools the patches alone. Each reader gives a lower bound, by the margin of the whole scene (mutual
+information) and by the sum of its four Bernoulli losses, as that paper counts: 1 - 4 H(e) for a reader that errs with
+probability e, 0 where that is below. Means over seeds with 95 % intervals."""
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
 layer, on pairs of animals that the probe wasn't trained on; 0 is chance. Bands are 95 % intervals over seeds. A probe
 at 0 may miss binding that is stored by place; the table has that."""
@@ -237,11 +238,11 @@ def stage_frame(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def reader_frame(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean bits of an image's single vector and of its patches, by reader and bound."""
-    of = [HOLDERS.get(key) for key in zip(rows["layer"], rows["read"], strict=True)]
-    images = rows.assign(of=of)[(rows["part"] == IMAGE) & rows["measure"].isin(BOUNDS)].dropna(subset="of")
+    """Return the mean bits of an image's single vector and of its tokens, by reader and bound."""
+    of = [READER_NAMES.get(key) for key in zip(rows["layer"], rows["read"], strict=True)]
+    images = rows.assign(of=of)[(rows["part"] == IMAGE) & rows["measure"].isin(BOUND_NAMES)].dropna(subset="of")
     holder, reader = (images["of"].str[k] for k in (0, 1))
-    named = images.assign(holder=holder, reader=reader, bound=images["measure"].map(BOUNDS))
+    named = images.assign(holder=holder, reader=reader, bound=images["measure"].map(BOUND_NAMES))
     return frame_of(named, ("model", "holder", "reader", "bound"))
 
 
@@ -283,7 +284,7 @@ def layer_lines(last: pd.DataFrame) -> list[tuple[str, ...]]:
     means = mean_bits(last[last["measure"].isin(("bits", "place_bits"))], ("model", *OF, "measure"))
     return [
         (
-            *(model, part, layer if read in (MEAN, SCORE) else f"{layer}, {READ_AS.get(read, read)}"),
+            *(model, part, layer if read in (MEAN, SCORE) else f"{layer}, {READ_NAMES.get(read, read)}"),
             *(str(means.get((model, part, layer, read, name), DASH)) for name in ("bits", "place_bits")),
         )
         for model, part, layer, read in dict.fromkeys(key[:-1] for key in means)

@@ -49,7 +49,7 @@ class Fit(AnyJob):
     textures: int = 4
     unseen: float = 0.1
     """Share of the compositions that the fit of a composed code leaves out."""
-    steps: int = field(default=400)
+    steps: int = 400
     out: Path = field(default=Path(), kw_only=True, compare=False)
 
     @property
@@ -62,9 +62,8 @@ class Fit(AnyJob):
 
     @property
     def name(self) -> str:
-        return (
-            f"{self.form}, width {self.width}, {self.objects} objects, {self.captions}, {self.loss}, seed {self.seed}"
-        )
+        form = f"{self.tokens} tokens" if self.form == "tokens" else self.form
+        return f"{form}, width {self.width}, {self.objects} objects, {self.captions}, {self.loss}, seed {self.seed}"
 
     @property
     def folder(self) -> Path:

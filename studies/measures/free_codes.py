@@ -52,7 +52,7 @@ class Slots(Codes):
 
     def __init__(self, world: TruthMatrix, width: int) -> None:
         super().__init__()
-        nodes = [[(a, t, says if says < LEFT else PRESENT) for a, t, says in its] for its in world.captions]
+        nodes = [[(a, t, role if role < LEFT else PRESENT) for a, t, role in its] for its in world.captions]
         parts = [[*n, *(m for m in its if m[2] >= LEFT)] for n, its in zip(nodes, world.captions, strict=True)]
         number = {part: k for k, part in enumerate(dict.fromkeys(part for its in parts for part in its))}
         self.node = torch.tensor([number[(*part[:2], PRESENT)] if part[2] >= LEFT else k for part, k in number.items()])
@@ -72,9 +72,10 @@ class Slots(Codes):
 
 class Composition(Codes):
     """Codes that are composed of what images show and captions mention: sums over objects. An object's vector is free
-    ("sum"), or the elementwise product ("product") or the sum ("apart", which can't bind) of vectors of its animal and
-    its texture, times a vector of its place or of what is said of it. "pairs" adds to "product" the elementwise product
-    of each two objects. The score is the cosine. Images and captions have vectors of their own."""
+    ("sum"), or the elementwise product ("product") or the sum ("apart", which can't bind unless images tell places) of
+    vectors of its animal and its texture, times a vector of its place or of what is said of it. "pairs" adds to
+    "product" the elementwise product of each two objects. The score is the cosine. Images and captions have vectors of
+    their own."""
 
     def __init__(self, world: TruthMatrix, width: int, form: Composed) -> None:
         super().__init__()
@@ -100,13 +101,13 @@ class Composition(Codes):
 
     def compose(self, side: int, vectors: list[Tensor]) -> Float[Tensor, "items width"]:
         (mentions, given), (*tables, said) = self.sides[side], vectors
-        animal, texture, says = mentions.clamp(min=0).unbind(-1)
+        animal, texture, role = mentions.clamp(min=0).unbind(-1)
         if self.form == "sum":
             found = tables[0][animal * self.textures + texture]
         else:
             both = tables[0][animal], tables[1][texture]
             found = both[0] + both[1] if self.form == "apart" else both[0] * both[1]
-        found = found * said[says] * given
+        found = found * said[role] * given
         total = found.sum(1)
         if self.form == "pairs":
             total = total + (total**2 - (found**2).sum(1)) / 2

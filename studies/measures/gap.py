@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 FORMS = dict.fromkeys(("clip", "negclip", "siglip", "filip"), "vector")
 FORMS |= dict.fromkeys(("filip-phrases", "oc-clip"), "slots")
 """The form of free codes that a model's score allows. FILIP's vectors of words, and of patches, may all be alike."""
-OWN, ALL = "some pairs", "all pairs"
-UNSEEN, SHOWN = "unseen_pairs", "shown_pairs"  # the same images, in the split of each training
+SOME_PAIRS, ALL_PAIRS = "some pairs", "all pairs"
+TEST_OF_M, TEST_OF_E = "unseen_pairs", "shown_pairs"  # the same images, in the split of each training
 LEVELS = ("100", "F", "W", "E", "M")
 PARTS = {"form": "100 - F", "width": "F - W", "encoders": "W - E", "data": "E - M"}
 """Each part with its two levels."""
@@ -58,19 +58,19 @@ class Gap(CaptionOptions, SplitStudy):
             raise UserError(f"--models {odd[0]}: no form of free codes is its score's; give some of {', '.join(FORMS)}")
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
-        trainings = {OWN: self, ALL: replace(self, base=AllPairsRecipe())}
+        trainings = {SOME_PAIRS: self, ALL_PAIRS: replace(self, base=AllPairsRecipe())}
         for seed in self.seed_numbers:
             for model in self.models:
                 for name, study in trainings.items():
                     yield study.at(model, seed)._replace(labels={"training": name})
 
     def measurements(self, arm: Arm) -> Sequence[Measure]:
-        return (Recognition(), *[self.codes(arm.cell.model)] * (arm.labels["training"] == OWN))
+        return (Recognition(), *[self.codes(arm.cell.model)] * (arm.labels["training"] == SOME_PAIRS))
 
     def codes(self, model: str) -> "CodesOfTests":
         from menagerie.studies.measures.tested_codes import CodesOfTests
 
-        return CodesOfTests(FORMS[model], UNSEEN)
+        return CodesOfTests(FORMS[model], TEST_OF_M)
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield a sentence for each model and test, stacked bars, a table with intervals, and the widths."""
@@ -98,15 +98,17 @@ class Gap(CaptionOptions, SplitStudy):
 
         given = {item.name: getattr(records, item.name) for item in fields(records)}
         swaps, objects = records.where(task="swap"), Recognised(**given).where(task=COMPOSITION)
-        models = [its.where(subset=(UNSEEN, SHOWN)).points for its in (swaps, objects)]
-        models = [its.assign(level=its["training"].map({OWN: "M", ALL: "E"})) for its in models if len(its)]
+        models = [its.where(subset=(TEST_OF_M, TEST_OF_E)).points for its in (swaps, objects)]
+        models = [
+            its.assign(level=its["training"].map({SOME_PAIRS: "M", ALL_PAIRS: "E"})) for its in models if len(its)
+        ]
         parts = []
         for model in dict.fromkeys(arm.cell.model for arm, _ in records.results):
             rows = records.where(model=model).rows_of(self.codes(model))
             parts += [rows.assign(level=rows["codes"].map({ANY_WIDTH: "F", OWN_WIDTH: "W"}))] if len(rows) else []
         whole = [its[its["level"] == "F"].assign(level="100", value=1.0) for its in parts]
         every = [*models, *parts, *whole]
-        return pd.concat(every, ignore_index=True).assign(subset=UNSEEN) if every else pd.DataFrame()
+        return pd.concat(every, ignore_index=True).assign(subset=TEST_OF_M) if every else pd.DataFrame()
 
 
 def part_text(its: Any) -> str:
@@ -128,7 +130,7 @@ def gap_rows(points: "pd.DataFrame") -> Iterator[dict[str, Any]]:
     for model, task in dict.fromkeys((model, task) for model, task, _ in levels):
         own = points[(points["model"] == model) & (points["task"] == task)]
         widths = " and ".join(str(int(n)) for n in own["width"].dropna().unique())
-        row = {"model": model, "test": SAID[task], "widths": widths}
+        row = {"model": model, "test": TEST_NAMES[task], "widths": widths}
         row |= {level: levels[model, task, level] for level in LEVELS}
         row |= {level: row[level].written(row[level].value) for level in ("F", "W")}  # of codes, not of new seeds
         yield row | {name: gaps[name][model, task, text.split(" - ")[0]] for name, text in PARTS.items()}
@@ -157,13 +159,13 @@ def gap_chart(found: Sequence[dict[str, Any]]) -> Any:
     )
 
 
-SAID = {"swap": "swaps of unseen pairs", COMPOSITION: "captions of one object"}
+TEST_NAMES = {"swap": "swaps of unseen pairs", COMPOSITION: "captions of one object"}
 FIGURE = """What a model has right, and what of the rest is due to its data, its encoders, its width and its form. A
 part is left of 0 where a level is above the one that should bound it."""
-TABLE = """M: the model's score, in percent. E: that of the same model trained on all pairs. W: what free codes of its
-form get that have as many numbers in a vector as the model; a fit, from below. F: the same at any width. Where F is 100
-the form has no part by construction, which is nothing that was measured of a model: one-hot vectors have every record
-right. Intervals are for new seeds and pairs; a part that is 0 in every record has none. Captions of one object:
+TABLE = """M: the model's score, in percent. E: that of the same model trained on all pairs. W: free codes with vectors
+as wide as the model's, fitted to these images and captions; better ones may exist. F: the same at any width. Where F is
+100 the form has no part by construction, which is nothing that was measured of a model: one-hot vectors have every
+record right. Intervals are for new seeds and pairs; a part that is 0 in every record has none. Captions of one object:
 that of each object must be above those of all animals and textures that the image doesn't show, on the same
 background."""
 DIFFERENCES = """E and M are tested on the same images and captions, in views that neither trained on. Both train on the

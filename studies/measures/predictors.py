@@ -86,7 +86,7 @@ def cells_with_predictors(
     scores = records.where(test=((test, "swap"),)).scores
     if not len(scores) or not len(measured):
         return pd.DataFrame(columns=[*PLACE, "model", "seed", ACCURACY, *(its.name for its in predictors)])
-    labels = ["model", "seed", *(name for name in PLACE if name in scores)]
+    labels = ["model", "seed", *setting_names(scores)]
     found = scores[[*labels, "accuracy"]].rename(columns={"accuracy": ACCURACY}).dropna()
     for its in predictors:
         chosen = measured[(measured["part"] == its.part) & (measured["measure"] == its.measure)]
@@ -107,16 +107,10 @@ def predictor_rows(records: Records, measured: pd.DataFrame) -> Iterator[dict[st
         for over, own, clusters, groups in every:
             if len(own):
                 x, y = (own[name].to_numpy(float) for name in (its.name, ACCURACY))
-                found = correlation(x, y, clusters, groups)._asdict()
+                found = correlation(x, y, clusters, groups)
                 row = {"predictor": its.name, "expected": its.sign, "test": test, "over": over}
-                yield (
-                    row
-                    | {name: found[name] for name in ("value", "low", "high", "p")}
-                    | {
-                        "runs": len(own),
-                        "seeds": own["seed"].nunique(),
-                    }
-                )
+                row |= {name: getattr(found, name) for name in ("value", "low", "high", "p")}
+                yield row | {"runs": len(own), "seeds": own["seed"].nunique()}
 
 
 def setting_names(cells: pd.DataFrame) -> list[str]:
@@ -131,22 +125,17 @@ def coverage_rows(measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield rows (model, part, measure, coverage, value, low, high, seeds): R2 of sums and of products, and their
     difference, at each coverage; RISE is that at the greatest minus that at the least, of the same seeds. Means over
     seeds, other settings pooled, with Student's interval."""
-    if "compositions" not in measured or measured["compositions"].nunique() < 2:
-        return
     fits = measured[measured["measure"].isin(FITS)].dropna(subset="value")
+    if "compositions" not in fits or fits["compositions"].nunique() < 2:
+        return
     by = ["model", "part", "measure"]
     rise = fits.groupby([*by, "seed", "compositions"], sort=False)["value"].mean().unstack("compositions")
     change = (rise[max(rise)] - rise[min(rise)]).dropna().rename("value").reset_index().assign(coverage=RISE)
-    fits = fits.sort_values("compositions", kind="stable").assign(
-        coverage=lambda its: its["compositions"].map("{:g}".format)
-    )
+    fits = fits.sort_values("compositions", kind="stable")
+    fits = fits.assign(coverage=fits["compositions"].map("{:g}".format))
     for key, its in seed_means(pd.concat([fits, change]), [*by, "coverage"], -np.inf, np.inf).items():
-        yield dict(zip([*by, "coverage"], key, strict=True)) | {
-            "value": its.value,
-            "low": its.low,
-            "high": its.high,
-            "seeds": its.seeds,
-        }
+        numbers = {name: getattr(its, name) for name in ("value", "low", "high", "seeds")}
+        yield dict(zip([*by, "coverage"], key, strict=True)) | numbers
 
 
 def correlate_predictors(cells: pd.DataFrame) -> list[TestedPredictor]:

@@ -68,14 +68,14 @@ class CodeMatrix:
     def __init__(self, test: "SplitTests", words: "Vocabulary") -> None:
         self.words, self.data, self.kind = words, test.data, test.data.split.kind
         self.scenes, self.compositions = self.data.records.scenes, list(product(words.animals, words.textures))
-        self.alone = {
+        self.captions_of_one_object = {
             background: [self.text(background, [Object(*its, "")]) for its in self.compositions]
             for background in words.backgrounds
         }
         images = [self.text(scene.background, scene.objects) for scene in self.scenes]
         swapped = [self.text(scene.background, self.kind.swap(scene).objects) for scene in self.scenes]
         self.swaps = list(zip(images, swapped, strict=True))
-        captions = list(dict.fromkeys([*images, *swapped, *chain(*self.alone.values())]))
+        captions = list(dict.fromkeys([*images, *swapped, *chain(*self.captions_of_one_object.values())]))
         self.number = {text: k for k, text in enumerate(captions)}
         self.world = TruthMatrix(images, captions, truth_of(images, captions))
 
@@ -102,11 +102,13 @@ class CodeMatrix:
             true, false = (rounded[self.number[text], image] for text in swap)
             about = {"scene": scene.key, "animals": self.kind.cluster(scene)}
             yield {"task": SWAP, "caption": caption, "value": (float(np.sign(true - false)) + 1) / 2} | about
-            own = rounded[[self.number[text] for text in self.alone[scene.background]], image]
+            captions = self.captions_of_one_object[scene.background]
+            scores_on_background = rounded[[self.number[text] for text in captions], image]
             named = [(obj.animal, obj.texture) for obj in scene.objects]
             shown = np.array([its in named for its in self.compositions], bool)
             for animal, texture in named:
-                value = recognition_value(float(own[self.compositions.index((animal, texture))]), own, shown)
+                score = float(scores_on_background[self.compositions.index((animal, texture))])
+                value = recognition_value(score, scores_on_background, shown)
                 yield {"task": COMPOSITION, "caption": f"{texture} {animal}", "value": value} | about
 
 

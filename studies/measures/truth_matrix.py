@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 PRESENT, ABSENT, LEFT, RIGHT, FIRST_PLACE = range(5)
-"""What a mention says of its object; from `FIRST_PLACE` on, in which place from the left it stands."""
+"""The role of a mention: what it says of its object; from `FIRST_PLACE` on, in which place from the left it stands."""
 UNNAMED = -1  # an animal or a texture that a mention leaves out
 Mention = tuple[int, int, int]
-"""An animal, a texture, and what is said of them."""
+"""An animal, a texture, and the mention's role."""
 Text = tuple[Mention, ...]
 
 
@@ -43,10 +43,9 @@ def truth_matrix(objects: int, animals: int, textures: int, kind: str) -> TruthM
 def scenes(objects: int, animals: int, textures: int, placed: bool) -> Iterator[Text]:
     """Yield all sets (rows, if `placed`) of different animals in different textures."""
     chosen = (permutations if placed else combinations)(range(animals), objects)
-    for names, worn in product(chosen, permutations(range(textures), objects)):
-        yield tuple(
-            (a, t, FIRST_PLACE + k if placed else PRESENT) for k, (a, t) in enumerate(zip(names, worn, strict=True))
-        )
+    for names, textures_of_objects in product(chosen, permutations(range(textures), objects)):
+        both = zip(names, textures_of_objects, strict=True)
+        yield tuple((a, t, FIRST_PLACE + k if placed else PRESENT) for k, (a, t) in enumerate(both))
 
 
 def image_count(objects: int, animals: int, textures: int, kind: str) -> int:
@@ -74,13 +73,13 @@ def truth_of(images: Sequence[Text], captions: Sequence[Text]) -> Bool[np.ndarra
     truth = np.ones((len(captions), len(images)), bool)
     for row, text in zip(truth, captions, strict=True):
         stands = {}
-        for animal, texture, says in text:
+        for animal, texture, role in text:
             named = ((animal, 0), (texture, 1))
             fits = np.all([shown[..., k] == name for name, k in named if name != UNNAMED], axis=0)
-            row &= fits.any(1) if says != ABSENT else ~fits.any(1)
-            if says >= FIRST_PLACE:
-                row &= fits[:, says - FIRST_PLACE]
-            stands[says] = fits.argmax(1)
+            row &= fits.any(1) if role != ABSENT else ~fits.any(1)
+            if role >= FIRST_PLACE:
+                row &= fits[:, role - FIRST_PLACE]
+            stands[role] = fits.argmax(1)
         if LEFT in stands:
             row &= stands[LEFT] < stands[RIGHT]
     return truth

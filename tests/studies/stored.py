@@ -27,6 +27,7 @@ def stored_run(
     tests: tuple[str, ...] = TESTS,
     drawn_by: str = "",
     ending: Callable[[int], str] = lambda scene: "",
+    animals: Callable[[int], str] = "pair {}".format,
 ) -> Arm:
     """A finished run whose records are right about as often as `skill` says; some are ties, and pairs differ in size.
 
@@ -50,7 +51,7 @@ def stored_run(
             ]
             for pair, scene, margin in margins:
                 key = f"{subset} {pair} {scene}{ending(scene)}"
-                texts = {"scene": key, "animals": f"pair {pair}", "caption": f"a {key}", "negative": f"no {key}"}
+                texts = {"scene": key, "animals": animals(pair), "caption": f"a {key}", "negative": f"no {key}"}
                 scores = {"score_caption": 0.5 + margin, "score_negative": 0.5}
                 rows.append({"subset": subset, "task": task, **texts, **scores})
             values = [0.5 + margin / 2 for *_, margin in margins]

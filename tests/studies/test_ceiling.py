@@ -7,12 +7,13 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.optimize import minimize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.ceiling import PRESETS, Ceiling
+from menagerie.studies.ceiling import PRESETS, Ceiling, claim_rows, smallest_widths
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures import code_fit
 from menagerie.studies.measures import free_codes as its
@@ -212,6 +213,8 @@ def test_a_sum_of_animals_and_textures_apart_tells_no_scene_from_its_swap():
     assert apart["fitted"]["swaps"]["accuracy"] == apart["unseen"]["swaps"]["accuracy"] == 0, "ties aren't right"
     assert bound["fitted"]["swaps"]["accuracy"] == 1
     assert bound["unseen"]["swaps"]["accuracy"] > 0.5
+    placed = numbers_of(form="apart", captions="relations", animals=3, width=8)
+    assert placed["fitted"]["swaps"]["accuracy"] == 1, "places say whose a texture is"
 
 
 def test_what_is_left_out_is_not_fitted():
@@ -242,6 +245,33 @@ def test_plan_stops_at_the_first_width_that_orders_everything(tmp_path, monkeypa
         run(width).run(lambda *_: None, lambda: None)
         assert run(width).ended
         assert [arm.labels["width"] for arm in plan()] == planned
+
+
+def fits_of(ends, loss="infonce"):
+    """Fits of vectors to captions of some objects: by objects and seed, the share ordered at widths 2, 4, ..."""
+    key = {"captions": "objects", "animals": 4, "loss": loss, "form": "vector", "tokens": 1, "margin": 1.0}
+    return pd.DataFrame(
+        key | {"objects": objects, "seed": seed, "width": 2 * k, "right": right, "swaps": right}
+        for (objects, seed), shares in ends.items()
+        for k, right in enumerate(shares, 1)
+    )
+
+
+def test_a_claim_is_judged_once_all_fits_of_a_loss_have_ended():
+    def judged(*fits):
+        (row, *_) = claim_rows(smallest_widths(pd.concat(fits), 4), 2, 2)
+        return row[-1]
+
+    found = {key: (50.0, 100.0) for key in product((2, 3), (0, 1))}
+    failed, running = found | {(3, 1): (50.0, 60.0)}, found | {(3, 1): (50.0,)}
+    missing = {key: its for key, its in found.items() if key[0] == 2}
+    assert judged(fits_of(found)) == "contradicted"
+    assert judged(fits_of(failed)) == "undecided"
+    assert judged(fits_of(running)) == judged(fits_of(missing)) == "not tested"
+    assert judged(fits_of(failed), fits_of(found, "margin")) == "contradicted", "one loss is proof enough"
+    assert judged(fits_of(failed), fits_of(running, "margin")) == "not tested"
+    waiting = smallest_widths(fits_of(running), 4).set_index("objects").loc[3]
+    assert (waiting["seeds"], waiting["swaps from width"]) == ("1 of 1", "4")
 
 
 def scored(right):

@@ -73,7 +73,7 @@ def test_a_tie_is_a_guess_and_what_is_not_above_all_false_captions_is_wrong(code
     _, scores = codes.one_hot_scores()
     values = lambda changed: [list(map(row.get, ("task", "value"))) for row in codes.values(changed)][:3]  # noqa: E731
     true, false = (codes.number[text] for text in codes.swaps[0])
-    one = codes.number[codes.alone[codes.scenes[0].background][0]]
+    one = codes.number[codes.captions_of_one_object[codes.scenes[0].background][0]]
     tied, above = scores.copy(), scores.copy()
     tied[false, 0] = scores[true, 0] + 1e-12
     assert values(tied)[0] == ["swap", 0.5]
