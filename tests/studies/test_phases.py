@@ -80,7 +80,7 @@ def test_cells_that_were_not_fitted_lie_in_their_intervals_and_coverage_alone_er
 
 def test_a_form_that_never_rises_has_no_line():
     runs = runs_of(0, [cell for cell in CELLS if cell[0] == "clip"], shift=0)
-    flat = its.Boundary(runs.assign(unseen=0.5), 200)
+    flat = its.Boundary(runs.assign(unseen=0.5))
     line = next(flat.lines.query("objects == 2 and completeness == 1").itertuples())
     assert line.low > max(SHARES)
     assert phase_map.critical_text(line, (0.2, 0.8), 0.9) == "above 0.80 [above 0.80, above 0.80]"
