@@ -48,7 +48,7 @@ def sentences(critical: pd.DataFrame, limits: tuple[float, float], enough: float
         texts = [
             f"{'' if text == NOT_TESTABLE else 'coverage '}{text} with {objects} objects" for objects, text in found
         ]
-        yield Sentence(f"{form_name(str(form))} is half-way from chance to 100 %: {'; '.join(texts)}.")
+        yield Sentence(f"{form_name(str(form))} is half-way from chance to 100 % per pair: {'; '.join(texts)}.")
 
 
 def form_name(model: str) -> str:
