@@ -102,12 +102,8 @@ class Phases(SplitStudy):
             raise UserError(f"--objects {odd[0]}: objects exchange their textures in pairs; give even numbers")
         for share, objects in product(self.coverage, self.objects):
             fewest_classes(share, objects // 2, self.most_classes)
-        free = len(self.places) - len(self.start)
-        if self.checked > free * len(self.models):
-            raise UserError(
-                f"--checked {self.checked} is more than the {free} cells of each of {len(self.models)} --models that "
-                "aren't its start; lower it"
-            )
+        if self.checked > (most := (len(self.places) - len(self.start)) * len(self.models)):
+            raise UserError(f"--checked {self.checked} must be at most {most}: the cells outside of each form's start")
 
     def plan(self, known: KnownResults) -> Iterator[Arm]:
         """Plan the start of all forms, the held-out cells, and rounds near the line, for each form as soon as its last
@@ -168,18 +164,15 @@ class Phases(SplitStudy):
         """The cells that each form begins with: the coverages a quarter from both ends, on each line."""
         shares, quarter = sorted(self.coverage), (len(self.coverage) - 1) // 4
         ends = dict.fromkeys((shares[quarter], shares[-1 - quarter]))
-        return [Place(objects, share, completeness) for objects, completeness in self.conditions for share in ends]
+        return [Place(number, share, captions) for number, captions in self.conditions for share in ends]
 
     @property
     def places(self) -> list[Place]:
-        return [
-            Place(objects, share, completeness) for objects, completeness in self.conditions for share in self.coverage
-        ]
+        return [Place(number, share, captions) for number, captions in self.conditions for share in self.coverage]
 
     def held_out(self, form: str) -> list[Place]:
         """The cells of a form on which the map is checked, drawn by its name alone among those without a start."""
-        start = self.start
-        left = [at for at in self.places if at not in start]
+        left = [at for at in self.places if at not in self.start]
         return random.Random(form).sample(left, self.checked // len(self.models))
 
     def nearest(self, known: KnownResults, form: str, runs: Sequence[Arm]) -> list[Arm]:
@@ -189,13 +182,12 @@ class Phases(SplitStudy):
         if not all(known.over(arm) for arm in runs):
             return []
         done, held = {(place_in_diagram(arm), arm.cell.seed) for arm in runs}, self.held_out(form)
-        rows = [self.scored(known, arm) for arm in runs if not known.has_diverged(arm)]
-        rows = [row for row in rows if row["unseen"] is not None]
-        objects = {row["objects"] for row in rows}
-        left = [at for at in self.places if at not in held and (at, self.seeds_of(at)[-1]) not in done]
-        left = [at for at in left if at.objects in objects]
-        frozen = tuple(tuple(row.items()) for row in rows)
-        distances = distances_from_line(frozen, form, tuple(left), self.test_scenes) if left else []
+        scored = [self.scored(known, arm) for arm in runs if not known.has_diverged(arm)]
+        rows = tuple(tuple(row.items()) for row in scored if row["unseen"] is not None)
+        fitted = {dict(row)["objects"] for row in rows}
+        places = (at for at in self.places if at.objects in fitted and at not in held)
+        left = [at for at in places if (at, self.seeds_of(at)[-1]) not in done]
+        distances = distances_from_line(rows, form, tuple(left), self.test_scenes) if left else []
         chosen: dict[tuple[int, float], Place] = {}
         for _, at in sorted(zip(distances, left, strict=True)):
             chosen.setdefault((at.objects, at.completeness), at)
@@ -218,10 +210,10 @@ class Phases(SplitStudy):
 
     def diagram(self, runs: "pd.DataFrame") -> "Diagram | None":
         """Fit the diagram; None for trials, and where no run outside of held-out cells has ended."""
-        from menagerie.studies.measures.boundary import Diagram
+        from menagerie.studies.measures.boundary import fit_diagram
 
         held = [(form, *at) for form in self.models for at in self.held_out(form)]
-        return None if self.trial or not len(runs) else Diagram.of(runs, held, self.test_scenes)
+        return None if self.trial or not len(runs) else fit_diagram(runs, held, self.test_scenes)
 
     def page(self, records: Records) -> Iterator[Part]:
         """Yield the critical coverages, the map, its check on held-out cells, and all numbers."""

@@ -163,26 +163,23 @@ class Boundary:
 
 
 class Diagram(NamedTuple):
-    """A fitted diagram and its check."""
+    """All runs, which of them are of held-out cells, how many such cells there are, with a run or without, the curve
+    through the others, and its check (`held_out_checks`)."""
 
     runs: pd.DataFrame
-    """All runs, as `Boundary.runs`."""
     is_held: Shaped[np.ndarray, " n"]
-    """Whether each run is of a held-out cell."""
     number_held: int
-    """Number of held-out cells, those without a run too."""
     fitted: Boundary
     checks: pd.DataFrame
-    """Of `held_out_checks`."""
 
-    @classmethod
-    def of(cls, runs: pd.DataFrame, held: Sequence[tuple[Any, ...]], scenes: int) -> "Diagram | None":
-        """Fit the runs outside of the cells `held`; None if there are none."""
-        is_held = pd.MultiIndex.from_frame(runs[PLACE]).isin(held)
-        if is_held.all():
-            return None
-        fitted = Boundary(runs[~is_held], scenes)
-        return cls(runs, is_held, len(held), fitted, held_out_checks(fitted, runs[is_held]))
+
+def fit_diagram(runs: pd.DataFrame, held: Sequence[tuple[Any, ...]], scenes: int) -> Diagram | None:
+    """Fit the runs outside of the cells `held` (`PLACE`), with tests of so many scenes; None if there are none."""
+    is_held = pd.MultiIndex.from_frame(runs[PLACE]).isin(held)
+    if is_held.all():
+        return None
+    fitted = Boundary(runs[~is_held], scenes)
+    return Diagram(runs, is_held, len(held), fitted, held_out_checks(fitted, runs[is_held]))
 
 
 def steepness(u: Column) -> Column:
@@ -221,11 +218,9 @@ def held_out_checks(fitted: Boundary, held: pd.DataFrame) -> pd.DataFrame:
     objects are left out."""
     cells = held.groupby(PLACE).agg(measured=("unseen", "mean"), seeds=("seed", "size")).reset_index()
     cells = cells.merge(fitted.levels[["model", "objects"]].drop_duplicates())
-    plain, seeds = replace(fitted, only_coverage=True), cells["seeds"].to_numpy()
-    found = fitted.predict(cells, seeds)
-    found["inside"] = found["measured"].between(found["low"], found["high"])
-    found["only_coverage"] = plain.predict(cells, seeds)["predicted"]
-    return found
+    found, plain = (its.predict(cells, cells["seeds"]) for its in (fitted, replace(fitted, only_coverage=True)))
+    inside = found["measured"].between(found["low"], found["high"])
+    return found.assign(inside=inside, only_coverage=plain["predicted"])
 
 
 def rmse(one: pd.Series, other: pd.Series) -> float:

@@ -118,11 +118,11 @@ def test_what_has_no_fitted_run_is_not_predicted():
     runs = runs_of(0, CELLS)
     held = pd.MultiIndex.from_frame(runs[its.PLACE]).isin([CELLS[0], CELLS[-1]])
     lacking = runs[held | (runs["model"] != "filip") | (runs["objects"] != 4)]
-    diagram = its.Diagram.of(lacking, [CELLS[0], CELLS[-1]], 200)
+    diagram = its.fit_diagram(lacking, [CELLS[0], CELLS[-1]], 200)
     assert len(diagram.checks) == 1
     assert diagram.checks.notna().all(axis=None)
     assert "1 held-out cells have no result" in phase_map.check_text(diagram.checks, diagram.number_held)
-    assert its.Diagram.of(runs[held], [CELLS[0], CELLS[-1]], 200) is None
+    assert its.fit_diagram(runs[held], [CELLS[0], CELLS[-1]], 200) is None
 
 
 class Known(KnownResults):
