@@ -127,11 +127,16 @@ def by_diagonals(animals: Sequence[str], textures: Sequence[str]) -> list[Compos
 def round_coverage(coverage: float, classes: int) -> int:
     """Return the number of ranks that train shows. Raises unless `coverage` is a multiple of 1 / `classes` above 0;
     three digits are enough (0.333 for 1/3)."""
-    ranks_shown = round(coverage * classes)
-    if not ranks_shown or abs(coverage - ranks_shown / classes) > 0.0011:
+    if not (ranks_shown := nearest_rank(coverage, classes)):
         allowed = ", ".join(f"{k / classes:.3g}" for k in range(1, classes + 1))
         raise UserError(f"coverage {coverage:g} is no multiple of 1/{classes}; choose {allowed}, or other classes")
     return ranks_shown
+
+
+def nearest_rank(coverage: float, classes: int) -> int:
+    """Return `coverage` as a number of ranks, or 0 if it isn't one to three digits."""
+    shown = round(coverage * classes)
+    return shown if abs(coverage - shown / classes) <= 0.0011 else 0
 
 
 def shuffled_classes(seed: int, kind: str, names: Sequence[str], classes: int) -> dict[str, int]:

@@ -110,9 +110,15 @@ class MultiObjectRecipe(SplitRecipe):
             raise UserError(
                 f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
             )
-        round_coverage(self.coverage, self.classes)
+        shown = round_coverage(self.coverage, self.classes)
         if odd := [n for n in self.exchanged if n % 2]:
             raise UserError(f"exchanged {odd[0]}: objects exchange their textures in pairs; give an even number")
+        room = 2 * self.classes * min(ranks for ranks in (shown, self.classes - shown) if ranks)
+        if (most := max(self.exchanged, default=0)) > room:
+            raise UserError(
+                f"exchanged {most}: coverage {self.coverage:g} with {self.classes} classes has room for {room} objects "
+                "in pairs; lower it, or raise classes"
+            )
 
     @property
     def tests(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The phase diagram as parts of a page: critical coverages in words, the map, its check, and budgets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import altair as alt
@@ -9,15 +9,7 @@ import pandas as pd
 
 from menagerie.models.registry import short_name
 from menagerie.studies.frame.parts import Chart, Heading, Part, Rows, Sentence
-from menagerie.studies.measures.boundary import (
-    LINE,
-    PLACE,
-    Boundary,
-    chance_of,
-    held_out_checks,
-    interpolated,
-    rmse,
-)
+from menagerie.studies.measures.boundary import LINE, PLACE, Boundary, Diagram, Z, interpolated, rmse
 
 ABOVE, BELOW, UNLEARNT, OPEN = (
     "above the line (95 %)",
@@ -30,35 +22,33 @@ FORMS = {"clip": "pooled", "filip": "patches", "filip-phrases": "phrases", "oc-c
 WIDTH, HEIGHT = 400, 150
 NEAR = 0.18  # farther than this in coverage from every run, areas are pale
 STEPS = 201, 25  # of the areas, across and up
+NOT_TESTABLE = "not testable (training's scenes aren't learnt)"
 
 
-def phase_parts(runs: pd.DataFrame, held: Sequence[tuple[Any, ...]], enough: float) -> Iterator[Part]:
-    """Yield the diagram of `runs`: a row each with `PLACE`, seed, accuracies on `seen` and `unseen` compositions and on
-    training's own scenes (`learnt`, of which `enough` is the least). Cells of `held` aren't fitted."""
-    is_held = pd.MultiIndex.from_frame(runs[PLACE]).isin(held)
-    fitted = Boundary(runs[~is_held])
-    lines = fitted.runs[["model", "objects", "completeness"]].drop_duplicates().reset_index(drop=True)
-    critical = fitted.critical(lines.assign(coverage=0.5))
+def phase_parts(diagram: Diagram, enough: float) -> Iterator[Part]:
+    """Yield a diagram. `enough` is the least accuracy on training's own scenes with which they are learnt."""
+    runs, is_held, number, fitted, checks = diagram
     limits = runs["coverage"].min(), runs["coverage"].max()
-    yield from sentences(critical, limits)
-    checks = held_out_checks(fitted.runs, runs[is_held]) if is_held.any() else None
-    if checks is not None and len(checks):
-        yield Sentence(check_text(checks))
+    yield from sentences(fitted.lines, limits, enough)
+    if number:
+        yield Sentence(check_text(checks, number))
     yield Chart("map", draw_map(fitted, runs, is_held, enough), says=MAP)
     header = ("form", "objects", "completeness", "critical coverage", "training's scenes", "learnt")
-    learnt = interpolated(fitted.runs, "learnt", lines)
-    yield Rows("critical", header, list(critical_rows(critical, learnt, limits, enough)), says=CRITICAL)
+    yield Rows("critical", header, list(critical_rows(fitted.lines, limits, enough)), says=CRITICAL)
     yield Heading("Cells that were held out", noise_text(fitted))
-    if checks is not None and len(checks):
+    if len(checks):
         yield Rows("checks", CHECKS, list(check_rows(checks)))
 
 
-def sentences(critical: pd.DataFrame, limits: tuple[float, float]) -> Iterator[Part]:
+def sentences(critical: pd.DataFrame, limits: tuple[float, float], enough: float) -> Iterator[Part]:
     """Yield each form's critical coverage with the most complete captions."""
     for form, part in critical.groupby("model", sort=False):
         best = part[part["completeness"] == part["completeness"].max()].sort_values("objects")
-        said = "; ".join(f"{critical_text(row, limits)} with {row.objects} objects" for row in best.itertuples())
-        yield Sentence(f"{form_name(str(form))} is half-way from chance to 100 % at coverage {said}.")
+        found = ((row.objects, critical_text(row, limits, enough)) for row in best.itertuples())
+        texts = [
+            f"{'' if text == NOT_TESTABLE else 'coverage '}{text} with {objects} objects" for objects, text in found
+        ]
+        yield Sentence(f"{form_name(str(form))} is half-way from chance to 100 % per pair: {'; '.join(texts)}.")
 
 
 def form_name(model: str) -> str:
@@ -66,32 +56,38 @@ def form_name(model: str) -> str:
     return f"{FORMS[model]} ({model})" if model in FORMS else short_name(model)
 
 
-def critical_text(row: Any, limits: tuple[float, float]) -> str:
+def critical_text(row: Any, limits: tuple[float, float], enough: float) -> str:
     """Write a critical coverage with its interval; beyond the coverages that were trained only the side is known."""
+    if row.learnt < enough:
+        return NOT_TESTABLE
     low, high = limits
-    texts = ["below" if x < low else "above" if x > high else "" for x in (row.critical, row.low, row.high)]
-    ends = (low if text == "below" else high for text in texts)
-    values = (f"{text} {end:.2f}" if text else f"{x:.2f}" for text, end, x in zip(texts, ends, row[-3:], strict=True))
+    values = (
+        f"below {low:.2f}" if x < low else f"above {high:.2f}" if x > high else f"{x:.2f}"
+        for x in (row.critical, row.low, row.high)
+    )
     value, *bounds = values
     return f"{value} [{', '.join(bounds)}]"
 
 
-def critical_rows(
-    critical: pd.DataFrame, learnt: np.ndarray, limits: tuple[float, float], enough: float
-) -> Iterator[tuple[str, ...]]:
-    for row, right in zip(critical.itertuples(index=False), learnt, strict=True):
+def critical_rows(critical: pd.DataFrame, limits: tuple[float, float], enough: float) -> Iterator[tuple[str, ...]]:
+    for row in critical.itertuples(index=False):
         place = form_name(row.model), str(row.objects), f"{row.completeness:g}"
-        yield *place, critical_text(row, limits), f"{100 * right:.0f}", "yes" if right >= enough else "no"
+        learnt = f"{100 * row.learnt:.0f}", "yes" if row.learnt >= enough else "no"
+        yield *place, critical_text(row, limits, enough), *learnt
 
 
-def check_text(checks: pd.DataFrame) -> str:
-    """Say how well held-out cells were predicted, and what coverage alone predicts."""
-    wide = 100 * (checks["high"] - checks["low"]).mean()
-    errors = [100 * rmse(checks[name], checks["measured"]) for name in ("predicted", "alone")]
+def check_text(checks: pd.DataFrame, number: int) -> str:
+    """Say how well held-out cells were predicted, what coverage alone predicts, and how many of the `number` of cells
+    are lacking."""
+    lacking = f"{number - len(checks)} held-out cells have no result, or no fitted run of their form and objects."
+    if not len(checks):
+        return lacking
+    width = 100 * (checks["high"] - checks["low"]).mean()
+    errors = [100 * rmse(checks[name], checks["measured"]) for name in ("predicted", "only_coverage")]
     return (
         f"{checks['inside'].sum()} of {len(checks)} cells that were never fitted lie in their 95 % intervals, which "
-        f"are {wide:.0f} points wide on average. The error (RMSE) is {errors[0]:.1f} points; coverage alone has "
-        f"{errors[1]:.1f}."
+        f"are {width:.0f} points wide on average. The error (RMSE) is {errors[0]:.1f} points; coverage alone has "
+        f"{errors[1]:.1f}." + f" {lacking}" * (len(checks) < number)
     )
 
 
@@ -99,7 +95,13 @@ def check_rows(checks: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     for row in checks.itertuples(index=False):
         place = form_name(row.model), str(row.objects), f"{row.coverage:g}", f"{row.completeness:g}", str(row.seeds)
         interval = f"{100 * row.predicted:.0f} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
-        yield *place, f"{100 * row.measured:.0f}", interval, "yes" if row.inside else "no", f"{100 * row.alone:.0f}"
+        yield (
+            *place,
+            f"{100 * row.measured:.0f}",
+            interval,
+            "yes" if row.inside else "no",
+            f"{100 * row.only_coverage:.0f}",
+        )
 
 
 def noise_text(fitted: Boundary) -> str:
@@ -107,7 +109,7 @@ def noise_text(fitted: Boundary) -> str:
     seed, cell = 50 * np.sqrt(fitted.seed_variance(LINE, 1)), 50 * np.sqrt(fitted.fit[2])
     return (
         f"Drawn before any run, and never fitted. Intervals are of the mean of the cell's seeds: they have the curve's "
-        f"own error, the deviation between seeds (at the line {seed:.1f} points of accuracy on two objects) and that "
+        f"own error, the deviation between seeds (at the line {seed:.1f} points of accuracy per pair) and that "
         f"of cells from the curve beyond it ({cell:.1f})."
     )
 
@@ -120,7 +122,7 @@ def draw_map(fitted: Boundary, runs: pd.DataFrame, is_held: np.ndarray, enough: 
     across, up = np.linspace(low, high, STEPS[0]), np.linspace(bottom, top, STEPS[1])
     parts = [panel_rows(fitted, form, objects, across, up, enough) for form, objects in lines.itertuples(index=False)]
     frame = pd.concat([*parts, number_rows(runs, is_held)], ignore_index=True)
-    frame["column"] = [column_title(objects) for objects in frame["objects"]]
+    frame["column"] = [f"{objects} objects" for objects in frame["objects"]]
     frame["row"] = frame["model"].map(form_name)
     x = {"scale": alt.Scale(domain=[low, high], nice=False), "title": "coverage: share of compositions in training"}
     y = {"scale": alt.Scale(domain=[bottom, top], nice=False), "title": "completeness of captions"}
@@ -129,11 +131,6 @@ def draw_map(fitted: Boundary, runs: pd.DataFrame, is_held: np.ndarray, enough: 
     layers = alt.layer(*map_layers(x, y), data=frame).properties(width=WIDTH, height=HEIGHT)
     sides = {name: alt.Facet(f"{name}:N", sort=[*frame[name].unique()], title=None) for name in ("row", "column")}
     return layers.facet(row=alt.Row(**sides["row"].to_dict()), column=alt.Column(**sides["column"].to_dict()))
-
-
-def column_title(objects: int) -> str:
-    chance = chance_of(objects)
-    return f"{objects} objects: chance {100 * chance:g} %, line {100 * (chance + LINE * (1 - chance)):g} %"
 
 
 def panel_rows(
@@ -167,15 +164,15 @@ def area_kinds(fitted: Boundary, cells: pd.DataFrame, enough: float) -> np.ndarr
     mean, deviation = fitted.curve(cells)
     learnt = interpolated(fitted.runs, "learnt", cells) >= enough
     below = np.where(learnt, BELOW, UNLEARNT)
-    high, low = mean + 1.96 * deviation, mean - 1.96 * deviation
+    high, low = mean + Z * deviation, mean - Z * deviation
     return np.where(low > LINE, ABOVE, np.where(high < LINE, below, OPEN))
 
 
 def far_from_runs(known: pd.DataFrame, cells: pd.DataFrame) -> np.ndarray:
     """Whether no fitted cell with about the same captions has about the same coverage."""
     levels = np.sort(known["completeness"].unique())
-    said = cells["completeness"].to_numpy()[:, None]
-    same = np.abs(levels - said).argmin(1)
+    completeness = cells["completeness"].to_numpy()[:, None]
+    same = np.abs(levels - completeness).argmin(1)
     near = np.abs(known["coverage"].to_numpy() - cells["coverage"].to_numpy()[:, None]) <= NEAR
     return ~(near & (known["completeness"].to_numpy() == levels[same][:, None])).any(1)
 
@@ -204,9 +201,11 @@ def map_layers(x: alt.X, y: alt.Y) -> list[alt.Chart]:
     numbers = only("datum.kind == 'number'")
     tips = ["row:N", "objects:Q", "coverage:Q", "completeness:Q", "text:N", "seeds:Q"]
     halo = numbers.mark_text(fontSize=10, stroke="white", strokeWidth=3, strokeJoin="round").encode(x, y, text="text:N")
-    bold = {"text": "text:N", "tooltip": tips}
-    one = numbers.transform_filter("datum.seeds == 1").mark_text(fontSize=10).encode(x, y, **bold)
-    several = numbers.transform_filter("datum.seeds > 1").mark_text(fontSize=10, fontWeight="bold").encode(x, y, **bold)
+    shown = {"text": "text:N", "tooltip": tips}
+    one = numbers.transform_filter("datum.seeds == 1").mark_text(fontSize=10).encode(x, y, **shown)
+    several = (
+        numbers.transform_filter("datum.seeds > 1").mark_text(fontSize=10, fontWeight="bold").encode(x, y, **shown)
+    )
     held = numbers.transform_filter("datum.held").mark_point(shape="square", size=280, color="black", strokeWidth=1)
     boxes = held.encode(x, y)
     return [areas.encode(x, y, x2="x2:Q", y2="y2:Q", color=colour, opacity=fade), line, halo, boxes, one, several]
@@ -236,11 +235,13 @@ def trial_parts(runs: pd.DataFrame, enough: float) -> Iterator[Part]:
         yield Sentence(f"{form_name(str(form))} {says}; it has {100 * best.learnt:.0f} % after {best.steps:.0f}.")
 
 
-MAP = """Accuracy (%) on the textures of all objects of a scene, in compositions that training never showed. Numbers are
-measured: means of seeds (bold) or single runs; boxes were never fitted. Black: the critical coverage, where accuracy is
-half-way between chance and 100 %; white around it: its 95 % interval. Pale: no fitted run is near."""
-CRITICAL = """The coverage at which a form is half-way between chance and 100 %, with its 95 % interval; beyond the
-trained coverages only the side is told. Training's scenes: accuracy (%) on swaps of them in new views."""
+MAP = """Accuracy (%) per pair of objects, in compositions that training never showed: that on the textures of all n
+objects of a scene to the power 2 / n, so that chance is 50 and the line 75 whatever their number. Numbers are measured:
+means of seeds (bold) or single runs; boxes were never fitted. Black: the critical coverage, where a form is at the
+line; white around it: its 95 % interval. Pale: no fitted run is near."""
+CRITICAL = """The coverage at which accuracy per pair is half-way between chance and 100 %, with its 95 % interval;
+beyond the trained coverages only the side is told. Training's scenes: accuracy (%) on swaps of them in new views. The
+file has numbers: inf where no coverage is enough, -inf where any is."""
 CELLS = """Accuracy (%), mean over seeds. Training's scenes: swaps of scenes as training shows them, in new views. Seen,
-unseen: the textures of all objects, in compositions that training shows, and in others."""
+unseen: per pair of objects, in compositions that training shows, and in others."""
 CHECKS = ("form", "objects", "coverage", "completeness", "seeds", "measured", "predicted", "inside", "coverage alone")

@@ -64,6 +64,7 @@ REFUSED = [
     *((kind, {"hard_negatives": 0.5}, "doesn't use h") for kind in ("dependence", "counting")),
     *((kind, {"hold_out": ("animal=cat",)}, "doesn't use h") for kind in ("dependence", "counting")),
     ("multi-object", {"coverage": 0.3}, "no multiple of 1/4; choose 0.25, 0.5, 0.75, 1"),
+    ("multi-object", {"coverage": 0.5, "classes": 2, "exchanged": (6,)}, "room for 4 objects in pairs"),
     ("multi-object", {"pairs": 0.5}, "doesn't use pairs"),
     ("multi-object", {"hard_negatives": 0.6}, "lower it to 0.4"),
     ("multi-object", {"template": "statement-conjunction", "relations_stated": 1}, "can't state relations"),
