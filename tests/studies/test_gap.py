@@ -83,7 +83,7 @@ def test_a_tie_is_a_guess_and_what_is_not_above_all_false_captions_is_wrong(code
     assert sorted(value for _, value in values(above)[1:]) == sorted(lost)
 
 
-@pytest.mark.parametrize("form", {*FORMS.values()})
+@pytest.mark.parametrize("form", sorted({*FORMS.values()}))
 def test_fits_of_enough_numbers_have_every_record_right(codes, form):
     shares = []
     for width in (2, 24):
