@@ -261,6 +261,23 @@ def test_page_says_where_the_line_is_and_how_good_the_map_is(course):
     assert {*areas["area"]} >= {phase_map.ABOVE, phase_map.BELOW, phase_map.OPEN}
 
 
+def test_exported_tables_have_the_numbers_of_the_page(course, tmp_path):
+    known, arms = course[0], [*chain(*course[1])]
+    records = Records(tuple(arms), tmp_path)
+    for arm in arms:
+        n = place_in_diagram(arm).objects
+        task = f"exchanges of {n // 2}"
+        asked = (f"seen_in_pairs_{n}", task), (f"unseen_in_pairs_{n}", task), (f"seen_{n}", "swap")
+        subsets = {subset: {task: {"accuracy": known.score(arm, subset, task)}} for subset, task in asked}
+        records.snapshot[records.folder(arm)] = {"subsets": subsets}
+    SMALL.export(records)
+    checks, critical = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("checks", "critical"))
+    text = phase_map.check_text(checks, SMALL.checked)
+    assert f"{100 * np.sqrt(((checks['predicted'] - checks['measured']) ** 2).mean()):.1f} points" in text
+    assert len(critical) == len(TRUE) * len(SMALL.conditions)
+    assert (critical["low"] <= critical["critical"]).all()
+
+
 def test_what_was_not_learnt_is_grey_and_budgets_say_so():
     runs = runs_of(0, CELLS).assign(learnt=0.7)
     frame = phase_map.draw_map(its.Boundary(runs), runs, np.zeros(len(runs), bool), 0.9).data
