@@ -55,7 +55,7 @@ def object_page(name: str) -> str:
 
 
 def object_line(name: str) -> str:
-    """Return the line of a public object in a list: a link to its page, and the first sentence of its docstring."""
+    """Return the line of a public object in a list: a link to its page, and how its docstring begins."""
     says = " ".join(pydoc.getdoc(pydoc.locate(name)).partition("\n\n")[0].split())
     return f"- [`{name}`]({posixpath.basename(object_page(name))}): {says}\n"
 
@@ -139,7 +139,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
     if name in UNSEARCHED:
         page.meta["search"] = {"exclude": True}
-    if name in {f"reference/{its.name}" for its in (DOCS / "reference").glob("*.md")}:
+    if name.startswith("reference/") and (DOCS / name).exists():  # not the page of an object
         markdown = OBJECT.sub(lambda its: object_line(its[1]), markdown)
     return LINK.sub(relinked, markdown).replace(REPORTS, listed())
 

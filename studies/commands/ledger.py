@@ -66,12 +66,13 @@ class Ledger:
         return [file.claim.study, *file.claim.options, *seeds, *place, *["--dry-run"] * self.dry_run]
 
     def write(self, claims: Sequence[ClaimFile], found: dict[str, Judgement]) -> None:
-        """Write ledger.csv and ledger.md. Rows that are there stay, as long as the file of their claim does."""
+        """Write ledger.csv and ledger.md. Rows of other claims stay, and those of claims that this command hasn't
+        reached yet, unless their file has changed."""
         rows = {row.claim: row for row in kept_rows(self.out / "ledger.csv")}
         for file in claims:
-            row = ledger_row(file, found[file.name], self.out / file.name)
-            if row.outcome != "not run" or rows.get(row.claim, row).digest != row.digest or row.claim not in rows:
-                rows[row.claim] = row
+            row, kept = ledger_row(file, found[file.name], self.out / file.name), rows.get(file.name)
+            if not kept or kept.digest != row.digest or row.outcome != "not run":
+                rows[file.name] = row
         write_csv(self.out / "ledger.csv", HEADER, rows.values())
         write_text(self.out / "ledger.md", ledger_page(rows.values()))
 

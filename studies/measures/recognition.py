@@ -58,21 +58,18 @@ class Recognition(Measure):
 
         alone, composed = scores[: len(names)], scores[len(names) :]
         about = {"scene": scene.key, "animals": MultiObjectRecipe.cluster(scene)}
-        shown = np.array([name in {obj.animal for obj in scene.objects} for name, _ in names], bool)
-        named = {(obj.animal, obj.texture) for obj in scene.objects}
-        for obj in scene.objects:
-            own, row = [name for name, _ in names].index(obj.animal), {"caption": f"{obj.texture} {obj.animal}"} | about
-            found = {ANIMAL: recognition_value(float(alone[own]), alone, shown)}
+        named = [(obj.animal, obj.texture) for obj in scene.objects]
+        shown = np.isin([name for name, _ in names], [animal for animal, _ in named])
+        both = np.array([pair in named for pair in compositions], bool)
+        for animal, texture in named:
+            own, row = names.index((animal, "")), {"caption": f"{texture} {animal}"} | about
+            answers = {ANIMAL: (alone, own, shown)}
             if self.textures:
-                its = compositions.index((obj.animal, obj.texture))
+                its = compositions.index((animal, texture))
                 in_texture = composed.reshape(len(names), -1)[:, its % (len(composed) // len(names))]
-                both = np.array([pair in named for pair in compositions], bool)
-                found = {
-                    ANIMAL: recognition_value(float(in_texture[own]), in_texture, shown),
-                    NAME: found[ANIMAL],
-                    COMPOSITION: recognition_value(float(composed[its]), composed, both),
-                }
-            yield from ({"task": task, "value": value} | row for task, value in found.items())
+                answers = {ANIMAL: (in_texture, own, shown), NAME: answers[ANIMAL], COMPOSITION: (composed, its, both)}
+            for task, (values, place, true) in answers.items():
+                yield {"task": task, "value": recognition_value(float(values[place]), values, true)} | row
 
 
 def recognition_value(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
