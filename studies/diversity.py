@@ -204,7 +204,7 @@ class Diversity(SplitStudy):
     def delta(self, objects: Recognised, task: str, groups: Groups, statistic: "Statistic") -> "Estimate | None":
         """Estimate a statistic of groups of records of a task, on seen or unseen compositions (`kind`). What a group
         doesn't name is as in the study's own world, on unseen compositions."""
-        from menagerie.studies.measures.robustness import contrast
+        from menagerie.studies.frame.estimate import contrast
 
         place = {"world": self.world, "images": self.train_scenes, "supervision": self.captions, "kind": UNSEEN}
         places = [place | labels for labels in groups]

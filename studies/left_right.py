@@ -151,8 +151,7 @@ class LeftRight(SplitStudy):
     def slopes(self, records: Records) -> "dict[tuple[str, str, str], Estimate]":
         """Return, by model, test and number: the accuracy of the lowest cell; and per doubling of names and of layouts,
         how much accuracy rises over the grid, and how much more with names, over the seeds that all cells have."""
-        from menagerie.studies.frame.estimate import estimate
-        from menagerie.studies.measures.robustness import contrast
+        from menagerie.studies.frame.estimate import contrast, estimate
 
         found, places = {}, list(product(self.names, self.layouts))
         for model, (pairs, subset) in product(self.models, OF.items()):

@@ -4,6 +4,7 @@
     python studies/sample_efficiency.py                   # laptop: 12 animals, 32 px, 5 seeds
     python studies/sample_efficiency.py --preset fixed    # 8 animals, 3 seeds, 700 steps for all
     python studies/sample_efficiency.py --storage postgresql+psycopg://user@host/database --workers 4
+    optuna-dashboard runs/sample_efficiency-laptop/journal.log      # if you have it
 
 Two searches with Optuna for each model, over the fraction of animal pairs in training, the fraction of those with hard
 negatives, views of the single-object scenes and their share of a batch:
@@ -15,7 +16,7 @@ negatives, views of the single-object scenes and their share of a batch:
 Settings are chosen on validation; the report's figures are from the test of unseen pairs. With --budgets, as in laptop,
 a setting gets more steps until its mean over seeds on validation stops rising; ratios of images are reported at
 convergence and at equal compute. Without --budgets all settings have the same steps. Commands with a folder each and
-one --storage share the trials, on any machine.
+one --storage share the trials, on any machine; the report of each has the settings that it trained.
 """
 
 import statistics

@@ -173,7 +173,7 @@ def rise(means: Float64[np.ndarray, "rows 2"]) -> Float64[np.ndarray, " rows"]:
     return (means[:, 1] - means[:, 0]).clip(-1, 1)
 
 
-def weigh_groups(parts: Sequence[pd.DataFrame], weights: Sequence[float]) -> Estimate:
-    """Estimate the weighted sum of the means of several groups, over the seeds that all have; `NOTHING` without one."""
-    its = curve_estimate(parts, lambda means: means @ np.array(weights)) if all(map(len, parts)) else None
-    return NOTHING if its is None else its._replace(signed=True)
+def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
+    """Return a statistic of the means of groups, over common seeds; None if a group or a common seed is missing."""
+    its = curve_estimate(parts, function) if all(map(len, parts)) else None
+    return its and its._replace(signed=signed)

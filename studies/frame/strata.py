@@ -7,7 +7,7 @@ the mean of that on pairs of training and that on other pairs, as strata have ot
 
 import math
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from jaxtyping import Float64
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import COMPOSITION_TESTS, BindingRecipe
 from menagerie.studies.analysis.intervals import NOTHING, Estimate, has_interval, resampled_means
-from menagerie.studies.frame.estimate import clusters, points_in, weigh_groups
+from menagerie.studies.frame.estimate import clusters, contrast, points_in
 from menagerie.studies.frame.parts import EstimateTable, Heading, Part, Table
 from menagerie.studies.frame.records import Records
 
@@ -68,7 +68,8 @@ def stratum_changes(points: pd.DataFrame) -> Iterator[tuple[str, str, Estimate]]
     for model, its in models.items():
         parts = [its[its["subset"] == group] for group in GROUPS]
         for name, weights in CHANGES.items():
-            yield model, name, weigh_groups(parts, [weight / 2 for weight in weights for _ in PAIRS])
+            halves = np.repeat(weights, len(PAIRS)) / len(PAIRS)
+            yield model, name, contrast(parts, partial(np.dot, b=halves), signed=True) or NOTHING
 
 
 def rank_correlation(points: pd.DataFrame, *strata: str) -> Estimate:

@@ -93,17 +93,19 @@ def number_of(criterion: Criterion, folder: Path) -> "Estimate":
 
 def sum_of_accuracies(criterion: Criterion, folder: Path) -> "Estimate":
     """Add the accuracies of groups of records, each times its weight."""
-    from menagerie.studies.frame.estimate import estimate, weigh_groups
+    import numpy as np
+
+    from menagerie.studies.frame.estimate import contrast, estimate
     from menagerie.studies.frame.records import read
 
     records, groups = read(folder), [dict(group) for group in criterion.accuracy]
-    weights = [float(group.pop("weight", 1)) for group in groups]
+    weights = np.array([group.pop("weight", 1) for group in groups], float)
     parts = [records.where(**group).points for group in groups]
     if empty := next((group for group, part in zip(groups, parts, strict=True) if not len(part)), None):
         raise UserError(f"{folder} has no records of {empty}")
-    if weights == [1.0]:
+    if weights.tolist() == [1.0]:
         return estimate(parts[0])
-    if not (its := weigh_groups(parts, weights)).seeds:
+    if not (its := contrast(parts, lambda means: means @ weights, signed=True)):
         raise UserError(f"{folder}: its groups have no seed in common")
     return its
 

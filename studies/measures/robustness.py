@@ -8,11 +8,10 @@ unseen (Taori et al. 2020, Measuring robustness to natural distribution shifts i
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float64
 from scipy.special import expit, logit
 
-from menagerie.studies.frame.estimate import Estimate, curve_estimate, rise
+from menagerie.studies.frame.estimate import rise
 
 STEP = 0.1  # of coverage and of information, for which slopes are stated
 BEFORE, AFTER = 0.3, 0.4  # coverages between which Uselis et al. saw accuracy jump
@@ -21,12 +20,6 @@ Means = Float64[np.ndarray, "rows groups"]
 Values = Float64[np.ndarray, " rows"]
 gain = rise
 Statistic = Callable[[Means], Values]
-
-
-def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
-    """Return a statistic of the means of groups, over common seeds; None if a group or a common seed is missing."""
-    its = curve_estimate(parts, function) if all(map(len, parts)) else None
-    return its and its._replace(signed=signed)
 
 
 def gain_from(chances: Sequence[float]) -> Statistic:

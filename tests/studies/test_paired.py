@@ -6,9 +6,8 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.frame.estimate import compare_groups, estimates, points_in, without_records
+from menagerie.studies.frame.estimate import compare_groups, contrast, estimates, points_in, without_records
 from menagerie.studies.measures.robustness import (
-    contrast,
     effective_robustness,
     gain,
     gain_from,
