@@ -17,7 +17,7 @@ from typing import Annotated
 from menagerie.envs.core.options import DATA
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import APART, BREADTH, DEEP, LEARNS, PAPER, PAPER_PLACES, SMOKE, Grid
+from menagerie.studies.frame.grids import APART, BREADTH, LEARNS, PAPER, PAPER_PLACES, SMOKE, Grid
 from menagerie.studies.frame.options import CaptionOptions
 
 
@@ -36,8 +36,6 @@ PRESETS: dict[str, Config] = {
     "corners": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
-    # The same cell where plain CLIP learns what training shows.
-    "deep": Config(**BREADTH | DEEP, pairs=(0.25,), base=BindingRecipe(**APART), seen_arrangements=True),
     # Training lacks a quarter of the combinations of animal and texture. All models have CLIP's towers and rates.
     "strata": Config(
         **LEARNS | {"world": "twelve", "recipe": replace(LEARNS["recipe"], singles_share=0.5)},

@@ -19,7 +19,7 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import APART, BREADTH, DEEP, PAPER, PAPER_PLACES, SMOKE, Grid
+from menagerie.studies.frame.grids import APART, BREADTH, PAPER, PAPER_PLACES, SMOKE, Grid
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,6 @@ PRESETS: dict[str, Config] = {
     "laptop": Config(tuned="laptop", pairs=(0.4,), hard_negatives=(0.0,)),
     "corners": Config(tuned="laptop"),
     "breadth": Config(**BREADTH, tuned="breadth-spatial", pairs=(0.5,), base=SpatialRecipe(**APART)),
-    # The same cell where plain CLIP learns what training shows.
-    "deep": Config(**BREADTH | DEEP, pairs=(0.5,), base=SpatialRecipe(**APART), seen_order=True),
     "paper": Config(**PAPER, **PAPER_PLACES),
 }
 
