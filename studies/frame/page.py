@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -47,19 +47,34 @@ same; the dotted line is chance. Where towers have learning rates of their own t
 depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 
 
-def write_report(study: AnyStudy, records: Records) -> Path:
-    """Write the files of all parts of a study's page, and `report.html`, from the records of all arms."""
-    out, results = records.out, [result for _, result in records.results]
-    whole = [*study.page(records), *shortcut_parts(records)] if results else []
+class DrawnParts(NamedTuple):
+    """The contents of a page's parts for the template."""
+
+    answer: list[dict[str, Any]]
+    rest: list[dict[str, Any]]
+    training: list[dict[str, Any]]
+    """The curves of all runs, where no other part has any."""
+
+
+def draw_parts(study: AnyStudy, records: Records) -> DrawnParts:
+    """Write the files of all parts of a study's page from the records of all arms; returns their contents."""
+    whole = [*study.page(records), *shortcut_parts(records)] if len(records.results) else []
     parts = check_page_parts(with_test_names(study, part) for part in whole)
     answer, rest = answer_first(parts)
     training = [] if any(isinstance(part, Curves) for part in parts) else curves_of(records)
-    drop_former([*parts, *training], out)
-    answer, rest, training = ([write_page_part(part, out) for part in side] for side in (answer, rest, training))
-    shown, seen = [*answer, *rest, *training], samples_of(records)
+    drop_former([*parts, *training], records.out)
+    drawn = DrawnParts(*([write_page_part(part, records.out) for part in side] for side in (answer, rest, training)))
+    if first := next((its for its in (*drawn.answer, *drawn.rest) if its["kind"] == "table"), None):
+        write_text(records.out / "results.tex", to_latex(first["frame"], first["caption"]))
+    return drawn
+
+
+def write_report(study: AnyStudy, records: Records) -> Path:
+    """Write the files of all parts of a study's page, and `report.html`, from the records of all arms."""
+    out, results = records.out, [result for _, result in records.results]
+    (answer, rest, training), seen = draw_parts(study, records), samples_of(records)
+    shown = [*answer, *rest, *training]
     cases = [its for test, of_test in seen.items() if test != "train" for its in of_test]
-    if first := next((its for its in shown if its["kind"] == "table"), None):
-        write_text(out / "results.tex", to_latex(first["frame"], first["caption"]))
     values: dict[str, Any] = dict(
         title=study.title,
         answer=answer,

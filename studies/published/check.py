@@ -1,47 +1,77 @@
-"""Draws the pages of published runs again from their records, and compares their tables with those that are kept."""
+"""Draws the pages of published runs again from their records, and compares them with those that docs keep."""
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.core.files import scratch_folder, write_text
+from menagerie.envs.core.reading import read_text
 from menagerie.studies.frame.command import changeable_options
+from menagerie.studies.frame.page import DrawnParts, draw_parts
 from menagerie.studies.frame.run import Running
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.study import AnyStudy, Study
+from menagerie.studies.published.kept_page import PAGE, figures_shown, filled, page_in_markdown, pages_of_docs
 from menagerie.studies.published.pack import published_names
 from menagerie.studies.published.restore import restore_run
 from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import run_folder
 
 
-def check_published(names: tuple[str, ...], records: Path, store: Path) -> bool:
-    """Draw the pages of these published runs (none: all) anew, and print which tables differ from the kept ones;
-    returns whether any does."""
+def check_published(names: tuple[str, ...], records: Path, store: Path, write: bool = False) -> bool:
+    """Draw the pages of these published runs (none: all) anew, and print what of the kept files and of the blocks in
+    docs differs from them; returns whether anything does. With `write`, files and blocks are written instead."""
     if not (index := published_names(records)):
         raise UserError(f"{records} has no published run; `menagerie published add RUN NAME` adds one")
-    differ = False
+    measured = records.parent
+    pages = [*pages_of_docs(records.parents[1], measured)]
+    shown, differ = figures_shown(pages), False
     for name in names or index:
+        figures = {figure for run, figure in shown if run == name}
         try:
             with scratch_folder() as folder:
-                about = restore_run(name, out := folder / name, records, store)
-                draw_page(about["command"], out, store)
-                tied = about["tables"]
-                wrong = [*differing_tables(tied, out, records.parent)] if tied else ["no kept table is tied to it"]
-                right = f"{about['runs']} runs, {len(tied.split())} tables as they are kept"
+                texts = kept_texts(restore_run(name, folder / name, records, store), folder / name, store, figures)
+            files = {measured / name / file: text for file, text in texts.items()}
+            wrong = bring_up_to_date(files, write)
+            said = ", ".join([f"{path} {'is new' if write else 'differs'}" for path in wrong] or ["as it is kept"])
         except UserError as error:
-            wrong = [str(error)]
-        print(f"{name}: {'; '.join(wrong) or right}", flush=True)
-        differ |= bool(wrong)
-    return differ
+            wrong, said, differ = [], str(error), True
+        print(f"{name}: {said}", flush=True)
+        differ |= bool(wrong) and not write
+    wrong = bring_up_to_date({page: filled(page, measured) for page in pages}, write)
+    for page in wrong:
+        print(f"{page}: {'its blocks are new' if write else 'a block differs from what is kept'}")
+    return differ or (bool(wrong) and not write)
 
 
-def draw_page(command: str, out: Path, store: Path) -> None:
-    """Write tables and page of the study that `command` names from the finished runs in `out`. Raises if one of its
-    runs isn't there; trains nothing."""
+def bring_up_to_date(texts: Mapping[Path, str], write: bool) -> list[Path]:
+    """Return which files have other texts than these; with `write` they get them."""
+    wrong = [path for path, text in texts.items() if not path.exists() or read_text(path) != text]
+    for path in wrong if write else ():
+        write_text(path, texts[path])
+    return wrong
+
+
+def kept_texts(about: Mapping[str, Any], out: Path, store: Path, figures: set[str]) -> dict[str, str]:
+    """Return the files that docs keep of a restored run, by name: page, accuracies, and these figures."""
+    study, drawn = draw_page(about["command"], out, store)
+    origin = f"Made of published records. Command: `{about['command']}`, at commit {about['commit']}: {about['runs']} "
+    origin += f"runs, {about['seeds']} seeds, {about['minutes']:g} minutes of a core. {about['machine']}."
+    texts = {PAGE: page_in_markdown(study.title, origin, drawn), "results.csv": read_text(out / "results.csv")}
+    for name in sorted(figures):
+        if not (file := out / "figures" / f"{name}.svg").exists():
+            raise UserError(f"docs show the figure {name} of {out.name}, which its page doesn't have")
+        texts[f"{name}.svg"] = read_text(file)
+    return texts
+
+
+def draw_page(command: str, out: Path, store: Path) -> tuple[AnyStudy, DrawnParts]:
+    """Write the tables and parts of the page of the study that `command` names from the finished runs in `out`; returns
+    study and parts. Raises if one of its runs isn't there; trains nothing."""
     words = shlex.split(command)
     name = "".join(words[1:2])
     known = [path.stem.replace("_", "-") for path in Path(__file__).parents[1].glob("[!_]*.py")]
@@ -62,14 +92,8 @@ def draw_page(command: str, out: Path, store: Path) -> None:
             number = f"{len(waiting)} of {len(running.arms())}"
             raise UserError(f"{number} runs of `{command}` have no records, first {waiting[0].name}")
         running.render(running.arms())
-        running.publish()
-
-
-def differing_tables(tables: str, out: Path, measured: Path) -> Iterator[str]:
-    """Yield which tables of a page differ from the copies that the index names: "results.csv=NAME.csv ..."."""
-    for pair in tables.split():
-        made, _, kept = pair.partition("=")
-        if not (out / made).exists() or not (measured / kept).exists():
-            yield f"{made} or {measured / kept} isn't there"
-        elif (out / made).read_bytes() != (measured / kept).read_bytes():
-            yield f"{made} differs from {measured / kept}"
+        records = running.records()
+        running.study.tables(records)
+        drawn = draw_parts(running.study, records)
+        running.study.export(records)
+        return running.study, drawn

@@ -61,11 +61,7 @@ def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
     if former.exists() and (lost := read_rest(former)["results"].keys() - rest["results"].keys()):
         way_out = f"`menagerie published restore {name} OUT` puts them into a new folder; continue that one"
         raise UserError(f"{former} has {len(lost)} runs that {run} lacks; {way_out}")
-    about = describe_run(run, rest["results"].values(), records.parent) | ({"command": command} if command else {})
-    tied = set(read_rest(former)["about"]["tables"].split()) if former.exists() else set()
-    if gone := tied - set(about["tables"].split()):
-        made, _, copy = min(gone).partition("=")
-        raise UserError(f"{run / made} isn't what {records.parent / copy} has any more; copy the new table there first")
+    about = describe_run(rest["results"].values()) | ({"command": command} if command else {})
     columns = list(dict.fromkeys(column for row in rows for column in row)) or [*DIGESTED_COLUMNS]
     frame = pd.DataFrame(rows, columns=columns).fillna("").astype(str)
     frame.loc[frame.duplicated(["tests", "subset", "task"]), "animals"] = ""  # the same for all runs on a split
@@ -172,12 +168,9 @@ def plain_command(recorded: str) -> str:
     return shlex.join(["menagerie", Path(script).stem.replace("_", "-"), *options])
 
 
-def describe_run(run: Path, results: Collection[Mapping[str, Any]], measured: Path) -> dict[str, Any]:
-    """Return a row of the index. `tables` names each CSV of the run of which `measured` has a copy, and the copy."""
+def describe_run(results: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a row of the index."""
     origins = sorted((result["provenance"] for result in results), key=itemgetter("started"))
-    copies = {path.read_bytes(): path.name for path in sorted(measured.glob("*.csv"))}
-    made = {path: path.read_bytes() for path in sorted((*run.glob("*.csv"), *run.glob("figures/*.csv")))}
-    tables = (f"{path.relative_to(run)}={copies[text]}" for path, text in made.items() if text in copies)
     return {
         "command": origins[-1]["command"],
         "commit": join_values(its["commit"] for its in origins),
@@ -186,7 +179,6 @@ def describe_run(run: Path, results: Collection[Mapping[str, Any]], measured: Pa
         "versions": join_values(", ".join(map(" ".join, its["versions"].items())) for its in origins),
         "runs": len(results),
         "seeds": len({result["seed"] for result in results}),
-        "tables": " ".join(tables),
     }
 
 

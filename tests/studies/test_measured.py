@@ -9,9 +9,12 @@ import pandas as pd
 import pytest
 
 from menagerie.models.registry import specs
+from menagerie.studies.published.kept_page import filled, pages_of_docs
+from menagerie.studies.published.pack import published_names
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+MEASURED = DOCS / "measured"
 LINK = re.compile(r"\((?:docs/)?measured/([\w-]+\.csv)\)")
 # How columns begin whose numbers are not of these files, and rows.
 OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha", "what changes", "opposite in the batch")
@@ -124,6 +127,18 @@ def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
             if not column.startswith(OTHER):
                 relation = column.partition(", ")[0] if "/" in column else relation
                 assert cell == cell_of(results, names, title, column, relation), f"{title}, {column}"
+
+
+@pytest.mark.parametrize("page", [*pages_of_docs(DOCS, MEASURED)], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_blocks_of_docs_repeat_the_pages_of_published_runs(page):
+    assert filled(page, MEASURED) == page.read_text()
+
+
+def test_every_published_run_has_a_page_that_docs_name():
+    kept = {path.parent.name for path in MEASURED.glob("*/page.md")}
+    texts = [page.read_text() for page in pages_of_docs(DOCS, MEASURED)]
+    assert kept == {name for name in kept if any(f"{name}/page.md" in text for text in texts)}
+    assert kept <= {*published_names(MEASURED / "records")}
 
 
 NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")

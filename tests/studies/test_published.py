@@ -13,26 +13,26 @@ from menagerie.studies.frame.estimate import four_way_scores
 from menagerie.studies.frame.measure import read_measured, write_measured
 from menagerie.studies.frame.records import read
 from menagerie.studies.published.check import check_published, draw_page
+from menagerie.studies.published.kept_page import filled
 from menagerie.studies.published.pack import add_run, plain_command
 from menagerie.studies.published.restore import four_scores, restore_run
 from tests.command import GRID, QUICK, no_figures, succeed
 from tests.faults.our_files import Norm
 from tests.helpers.splits import lend_atlas
 
+RECORDS = "docs/measured/records"
 COMMAND = [*GRID, *QUICK[:-6], "--steps", "8", "--batch", "8", "--views", "1", "--workers", "1"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run in `run`, with a measure of a cell; its records and a table in `kept`; the run made again in `back`."""
+    """A run in `run`, with a measure of a cell; its records in `docs/measured`; the run made again in `back`."""
     folder = tmp_path_factory.mktemp("published")
     lend_atlas(folder)
     succeed([*COMMAND, "--out", "run"], folder, figures=False)
     write_measured(next((folder / "run/cells").iterdir()), Norm(), None, [{"norm": 1 / 3}])
-    (folder / "kept").mkdir()
-    shutil.copy(folder / "run/results.csv", folder / "kept/grid.csv")
-    add_run(folder / "run", "grid", folder / "kept/records")
-    about = restore_run("grid", folder / "back", folder / "kept/records", folder / "store")
+    add_run(folder / "run", "grid", folder / RECORDS)
+    about = restore_run("grid", folder / "back", folder / RECORDS, folder / "store")
     with no_figures():
         draw_page(about["command"], folder / "back", folder / "store")
     return folder
@@ -73,7 +73,7 @@ def test_four_scores_have_the_order_that_was_kept(order):
 
 
 def test_the_table_is_read_by_pandas_alone(folder):
-    table = pd.read_csv(folder / "kept/records/grid.csv.xz")
+    table = pd.read_csv(folder / RECORDS / "grid.csv.xz")
     swaps = table[(table["task"] == "swap") & (table["subset"] == "unseen_pairs")]
     means = {row.model: (pd.Series(row.margins.split("|")).astype(float) > 0).mean() for row in swaps.itertuples()}
     scores = read(folder / "run").where(task="swap", subset="unseen_pairs").scores
@@ -83,22 +83,22 @@ def test_the_table_is_read_by_pandas_alone(folder):
 def test_the_same_command_finds_its_runs_finished_and_packs_the_same(folder):
     said = succeed([*COMMAND, "--out", "back"], folder, page=False).stdout
     assert "2 runs, 2 of them finished before" in said
-    files = [path.read_bytes() for path in sorted((folder / "kept/records").iterdir())]
-    add_run(folder / "back", "grid", folder / "kept/records")
-    assert [path.read_bytes() for path in sorted((folder / "kept/records").iterdir())] == files
+    files = [path.read_bytes() for path in sorted((folder / RECORDS).iterdir())]
+    add_run(folder / "back", "grid", folder / RECORDS)
+    assert [path.read_bytes() for path in sorted((folder / RECORDS).iterdir())] == files
 
 
 def test_an_interrupted_call_is_continued_and_other_folders_are_refused(folder):
     shutil.copytree(folder / "back", half := folder / "half")
     (lost := next((half / "cells").iterdir()) / "result.json").unlink()
-    restore_run("grid", half, folder / "kept/records", folder / "store")
+    restore_run("grid", half, folder / RECORDS, folder / "store")
     assert lost.read_bytes() == (folder / "back" / lost.relative_to(half)).read_bytes()
     (folder / "mine").mkdir()
     (folder / "mine/text").write_text("")
     with pytest.raises(UserError, match="mine has other files"):
-        restore_run("grid", folder / "mine", folder / "kept/records", folder / "store")
+        restore_run("grid", folder / "mine", folder / RECORDS, folder / "store")
     with pytest.raises(UserError, match="did you mean 'grid'"):
-        restore_run("gird", folder / "other", folder / "kept/records", folder / "store")
+        restore_run("gird", folder / "other", folder / RECORDS, folder / "store")
     assert not (folder / "other").exists()
 
 
@@ -111,20 +111,51 @@ def test_runs_that_were_published_are_not_lost(folder):
     shutil.copytree(folder / "run", fewer := folder / "fewer")
     shutil.rmtree(next((fewer / "cells").iterdir()))
     with pytest.raises(UserError, match=r"1 runs that .*fewer lacks"):
-        add_run(fewer, "grid", folder / "kept/records")
+        add_run(fewer, "grid", folder / RECORDS)
 
 
-def test_check_says_which_table_differs(folder, capsys):
-    shutil.copytree(folder / "kept", kept := folder / "edited")
+PAGE = """
+<!-- sentences grid -->
+<!-- end -->
+Two columns:
+<!-- table grid: tasks-unseen_pairs: swap; model -->
+old
+<!-- end -->
+<!-- figure grid: accuracy -->
+<!-- end -->
+"""
+
+
+def test_docs_repeat_what_is_kept_and_check_says_what_differs(folder, capsys):
+    docs = folder / "docs"
+    (docs / "page.md").write_text(PAGE)
     with no_figures():
-        (kept / "grid.csv").write_text("model\n")
-        assert check_published((), kept / "records", folder / "store")
-    assert "grid: results.csv differs from" in capsys.readouterr().out
+        assert not check_published((), folder / RECORDS, folder / "store", write=True)
+        text = (docs / "page.md").read_text()
+        header, _, first, second = (line for line in text.splitlines() if line.startswith("|"))
+        assert header == "| swap | model |"
+        assert [line.split("|")[2].strip() for line in (first, second)] == ["clip", "oc-clip"]
+        assert "**On unseen pairs, with pairs" in text
+        assert "(measured/grid/accuracy.svg)" in text
+        for name in ("results.csv", "page.md", "accuracy.svg"):
+            assert (docs / "measured/grid" / name).exists()
+        capsys.readouterr()
+        assert not check_published((), folder / RECORDS, folder / "store")
+        (docs / "measured/grid/results.csv").write_text("model\n")
+        (docs / "page.md").write_text(text.replace("| clip |", "| clop |"))
+        assert check_published(("grid",), folder / RECORDS, folder / "store")
+    said = capsys.readouterr().out
+    assert "results.csv differs" in said
+    assert "page.md: a block differs" in said
+    (docs / "page.md").write_text(PAGE.replace("swap", "swop"))
+    with pytest.raises(UserError, match="did you mean 'swap'"):
+        filled(docs / "page.md", docs / "measured")
+    (docs / "page.md").unlink()
 
 
 def edited(folder, name, change):
     """Records of which one file's text was changed and packed again."""
-    shutil.copytree(folder / "kept/records", copy := folder / f"edited-{name}")
+    shutil.copytree(folder / RECORDS, copy := folder / f"edited-{name}")
     path = next(copy.glob(f"*{name}"))
     path.write_bytes(lzma.compress(change(lzma.decompress(path.read_bytes()).decode()).encode()))
     return copy
