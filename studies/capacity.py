@@ -112,7 +112,7 @@ def model_title(model: str) -> str:
 
 
 IMPROVED = "oc-clip, improved"
-CHANGES: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results.md
+CHANGES: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results/textures.md
 SAYS = """Accuracy (%) on swaps by the number of objects in an image; a panel for each largest number in training.
 Dashed: from there on a model counts as binding. Dotted: chance."""
 MENTIONING = """Of the same images. Captions mention the two objects whose textures the false caption exchanges (two

@@ -163,7 +163,7 @@ EIGHT: dict[str, Any] = {
     "test_scenes": 200,
     "recipe": Recipe(steps=1000, single_object_phase=0.25),
 }
-# Here plain CLIP learns what training shows: its text tower needs the second layer (docs/results.md).
+# Here plain CLIP learns what training shows: its text tower needs the second layer (docs/results/objects.md).
 LEARNS: dict[str, Any] = EIGHT | {
     "world": "eight-textures",
     "architecture": "mini",

@@ -130,7 +130,7 @@ def test_rows_of_negatives_are_those_of_the_measured_table():
         assert plain_rows == systems
         assert swapped == systems - own
     measured = read_rows(ROOT / "docs/measured/negatives-32px-spatial.csv")
-    assert set(spatial) == {row["row"] for row in measured}, "the rows of the table in docs/results.md"
+    assert set(spatial) == {row["row"] for row in measured}, "the rows of the table in docs/results/loss.md"
     assert not spatial["CLIP, no false-negative mask"].recipe.mask_false_negatives
     assert spatial["OC-CLIP, no single-object phase"].recipe.single_object_phase == 0
     assert spatial["CLIP, single objects in the centre"].data.recipe.singles_slots == ("center",)

@@ -1,4 +1,4 @@
-"""The tables of README, docs/results.md and docs/archive.md against the results that they are of, where docs/measured
+"""The tables of README, docs/results and docs/archive.md against the results that they are of, where docs/measured
 keeps these; what is claimed in short against the section that it is from."""
 
 import re
@@ -15,7 +15,8 @@ from menagerie.studies.published.pack import published_names
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 MEASURED = DOCS / "measured"
-LINK = re.compile(r"\((?:docs/)?measured/([\w-]+\.csv)\)")
+LINK = re.compile(r"\((?:docs/|\.\./)?measured/([\w-]+\.csv)\)")
+RESULTS = sorted((DOCS / "results").glob("*.md"))
 # How columns begin whose numbers are not of these files, and rows.
 OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha", "what changes", "opposite in the batch")
 OTHER_ROWS = {"difference, 95 % interval"}
@@ -41,9 +42,9 @@ def measured_tables(page):
 
 def all_tables():
     """The tables of all pages. README has a column for each model."""
-    for page in ("results", "archive"):
-        for header, rows, files in measured_tables(DOCS / f"{page}.md"):
-            yield pytest.param(header, rows, files, id=f"{page} {files[0]} {header[1]}")
+    for page in (*RESULTS, DOCS / "archive.md"):
+        for header, rows, files in measured_tables(page):
+            yield pytest.param(header, rows, files, id=f"{page.stem} {files[0]} {header[1]}")
     for header, rows, files in measured_tables(ROOT / "README.md"):
         header, *rows = map(list, zip(header, *rows, strict=True))
         yield pytest.param(header, rows, files, id=f"README {files[0]}")
@@ -144,8 +145,8 @@ def test_every_published_run_has_a_page_that_docs_name():
 NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")
 # Short claims: the rows of the table that results begin with, and README's findings, with the section they link to.
 CLAIMS = {
-    DOCS / "results.md": re.compile(r"^\| .*\(#([\w-]+)\) \|$", re.MULTILINE),
-    ROOT / "README.md": re.compile(r"^- .*\(docs/results\.md#([\w-]+)\)\)\.$", re.MULTILINE),
+    DOCS / "results.md": re.compile(r"^\| .*\(results/(\w+\.md#[\w-]+)\) \|$", re.MULTILINE),
+    ROOT / "README.md": re.compile(r"^- .*\(docs/results/(\w+\.md#[\w-]+)\)\)\.$", re.MULTILINE),
 }
 
 
@@ -155,10 +156,14 @@ def numbers(text):
 
 
 def sections():
-    """The numbers under each heading of results, by the anchor that links to it."""
-    _, *parts = re.split(r"^##+ (.*)$", (DOCS / "results.md").read_text(), flags=re.MULTILINE)
-    anchors = (re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in parts[::2])
-    return dict(zip(anchors, map(numbers, parts[1::2]), strict=True))
+    """The numbers under each heading of results, by page and anchor."""
+    found = {}
+    for page in RESULTS:
+        _, *parts = re.split(r"^##+ (.*)$", page.read_text(), flags=re.MULTILINE)
+        anchors = (re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in parts[::2])
+        places = (f"{page.name}#{anchor}" for anchor in anchors)
+        found |= dict(zip(places, map(numbers, parts[1::2]), strict=True))
+    return found
 
 
 def claims(page):
