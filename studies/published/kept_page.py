@@ -5,7 +5,7 @@ figures, in blocks that name the run:
     ...
     <!-- end -->
 
-After TABLE, `: COLUMN; COLUMN` chooses columns.
+After TABLE, `: COLUMN; COLUMN` chooses columns. <!-- csv FILE --> repeats a table of runs that have no records.
 """
 
 import os
@@ -22,12 +22,12 @@ from menagerie.envs.core.reading import read_text
 from menagerie.studies.frame.page import DrawnParts
 
 PAGE = "page.md"
-SENTENCES, TABLE, FIGURE = "sentences", "table", "figure"
+SENTENCES, TABLE, FIGURE, CSV = "sentences", "table", "figure", "csv"
 END = "<!-- end -->"
-BLOCK = re.compile(
-    r"<!-- (sentences|table|figure) ([\w.-]+)(?:: ([\w.-]+))?(?:: (.+?))? -->\n(.*?)<!-- end -->", re.DOTALL
-)
-OF_PAGE = re.compile(r"<!-- (sentences|table|figure)(?: ([\w.-]+))? -->\n(.*?)<!-- end -->", re.DOTALL)
+KIND, CONTENT = f"<!-- ({SENTENCES}|{TABLE}|{FIGURE}|{CSV})", rf" -->\n(.*?){END}"
+OF_PAGE = re.compile(rf"{KIND}(?: ([\w.-]+))?{CONTENT}", re.DOTALL)
+BLOCK = re.compile(rf"{KIND} ([\w.-]+)(?:: ([\w.-]+))?(?:: (.+?))?{CONTENT}", re.DOTALL)
+MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 CELL = re.compile(r"(?<!\\)\|")
 
 
@@ -68,10 +68,11 @@ def plain_text(text: str) -> str:
 
 
 def table_text(frame: pd.DataFrame) -> str:
-    """Write a table of texts; undefined cells are empty."""
+    """Write a table of texts, with minus signs as in print; undefined cells are empty."""
     texts = frame.astype(object).where(frame.notna(), "").astype(str)
-    rows = [[str(name) for name in frame.columns], ["---"] * frame.shape[1], *texts.to_numpy().tolist()]
-    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
+    cells = texts.map(lambda text: MINUS.sub("−", text.replace("|", r"\|")))
+    rows = [[str(name) for name in frame.columns], ["---"] * frame.shape[1], *cells.to_numpy().tolist()]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def marked(kind: str, name: str, text: str) -> str:
@@ -95,19 +96,23 @@ def filled(path: Path, measured: Path) -> str:
 
 def block_text(path: Path, folder: Path, kind: str, part: str, columns: str | None) -> str:
     """Return what a block has between its marks."""
+    if kind == CSV:
+        return chosen_columns(table_text(pd.read_csv(folder, dtype=str, keep_default_na=False)), columns or part)
     if not (page := folder / PAGE).exists():
         raise UserError(f"{page} isn't there; `menagerie published write {folder.name}` writes it")
     parts = {its[1]: its[2] for its in OF_PAGE.findall(read_text(page)) if its[0] == kind}
     text = parts[choose(f"{kind} of {folder.name}", part, parts)].rstrip("\n")
     if kind == FIGURE:
         return f"![{' '.join(text.split())}]({os.path.relpath(folder / f'{part}.svg', path.parent)})"
-    return choose_columns(text, columns.split("; ")) if columns else text
+    return chosen_columns(text, columns)
 
 
-def choose_columns(table: str, columns: list[str]) -> str:
-    """Return a table with these columns, in this order."""
+def chosen_columns(table: str, columns: str | None) -> str:
+    """Return a table with the named columns, in their order; without names as it is."""
+    if not columns:
+        return table
     rows = [[cell.strip() for cell in CELL.split(line)[1:-1]] for line in table.splitlines() if line[0:1] == "|"]
-    places = [rows[0].index(choose("column", name, rows[0])) for name in columns]
+    places = [rows[0].index(choose("column", name, rows[0])) for name in columns.split("; ")]
     below = [line for line in table.splitlines() if line[0:1] != "|"]
     return "\n".join(["| " + " | ".join(row[place] for place in places) + " |" for row in rows] + below)
 

@@ -115,9 +115,7 @@ def accuracy_cell(results, names, title, column, relation):
 @pytest.mark.parametrize(("header", "rows", "files"), all_tables())
 def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
     if files[0].startswith(PRINTED):
-        printed = pd.read_csv(DOCS / "measured" / files[0], dtype=str, keep_default_na=False)[header]
-        assert [[cell.replace("−", "-") for cell in row] for row in rows] == printed.to_numpy().tolist()
-        return
+        return  # filled from its file (test_blocks_of_docs_repeat_what_is_kept)
     results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"objects": str}) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
     cell_of = {CAPACITY: capacity_cell, BITS: bits_cell}
@@ -131,7 +129,7 @@ def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
 
 
 @pytest.mark.parametrize("page", [*pages_of_docs(DOCS, MEASURED)], ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_blocks_of_docs_repeat_the_pages_of_published_runs(page):
+def test_blocks_of_docs_repeat_what_is_kept(page):
     assert filled(page, MEASURED) == page.read_text()
 
 
