@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.provenance import commit_of
-from menagerie.studies.ledger.claim_file import ClaimFile
+from menagerie.studies.ledger.claim_file import ClaimFile, read_claims
 from menagerie.studies.ledger.verdict import Judgement
 from menagerie.studies.runs.folder import recorded_config
 
@@ -27,6 +27,7 @@ class LedgerRow(NamedTuple):
 
 
 HEADER = LedgerRow._fields
+VERDICT = "verdict.csv"  # the row of a published run
 
 
 def ledger_row(file: ClaimFile, its: Judgement, folder: Path) -> LedgerRow:
@@ -47,6 +48,18 @@ def kept_rows(path: Path) -> list[LedgerRow]:
         raise UserError(f"{path} is no ledger ({error}); delete it, and the next command makes it again") from error
 
 
+def shipped_rows(measured: Path, prefix: str) -> list[LedgerRow]:
+    """Return the row of each claim that ships: the kept one in `measured` where its file is the same, else that it
+    wasn't run."""
+    rows = []
+    for file in read_claims(()):
+        kept = kept_rows(measured / f"{prefix}-{file.name}" / VERDICT)
+        rows += [row for row in kept if row.digest == file.digest] or [
+            ledger_row(file, Judgement("not run"), measured / "none")
+        ]
+    return rows
+
+
 def ledger_page(rows: Iterable[LedgerRow]) -> str:
     """Write the ledger in Markdown: an item for each claim."""
     return "\n".join(map(item_text, rows))
@@ -54,7 +67,8 @@ def ledger_page(rows: Iterable[LedgerRow]) -> str:
 
 def item_text(row: LedgerRow) -> str:
     where = [row.folder and f"Runs in `{row.folder}`", f"digest {row.digest}"]
-    where.append(f"commit {row.commit}" if row.commit else "file not committed")
+    if row.folder:
+        where.append(f"commit {row.commit}" if row.commit else "file not committed")
     facts = [row.numbers, row.condition and f"Condition {row.condition}", ", ".join(filter(None, where))]
     head = f"- **{row.outcome}**: {row.sentence} ({row.paper}, {row.place}; `{row.claim}.toml`)"
     return "\n".join([head, *(f"  - {fact[0].upper()}{fact[1:]}." for fact in facts if fact), ""])

@@ -9,17 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import scratch_folder, write_text
+from menagerie.envs.core.files import scratch_folder, write_csv, write_text
 from menagerie.envs.core.reading import read_text
 from menagerie.studies.frame.command import changeable_options
 from menagerie.studies.frame.page import DrawnParts, draw_parts
 from menagerie.studies.frame.run import Running
 from menagerie.studies.frame.study import AnyStudy, Study
+from menagerie.studies.ledger.claim_file import read_claims
+from menagerie.studies.ledger.table import HEADER, VERDICT, ledger_row
+from menagerie.studies.ledger.verdict import check_runs, judge_claim
 from menagerie.studies.published.kept_page import PAGE, figures_shown, filled, page_in_markdown, pages_of_docs
 from menagerie.studies.published.pack import published_names
 from menagerie.studies.published.restore import restore_run
 from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import run_folder
+
+LEDGER = "ledger"  # how runs that test a claim are called: ledger-CLAIM
 
 
 def check_published(names: tuple[str, ...], records: Path, store: Path, write: bool = False) -> bool:
@@ -57,11 +62,17 @@ def bring_up_to_date(texts: Mapping[Path, str], write: bool) -> list[Path]:
 
 
 def kept_texts(about: Mapping[str, Any], out: Path, store: Path, figures: set[str]) -> dict[str, str]:
-    """Return the files that docs keep of a restored run, by name: page, accuracies, and these figures."""
+    """Return the files that docs keep of a restored run, by name: page, accuracies, these figures, and the verdict of a
+    run that tests a claim of the ledger."""
     study, drawn = draw_page(about["command"], out, store)
     origin = f"Made of published records. Command: `{about['command']}`, at commit {about['commit']}: {about['runs']} "
     origin += f"runs, {about['seeds']} seeds, {about['minutes']:g} minutes of a core. {about['machine']}."
     texts = {PAGE: page_in_markdown(study.title, origin, drawn), "results.csv": read_text(out / "results.csv")}
+    if file := next((file for file in read_claims(()) if f"{LEDGER}-{file.name}" == out.name), None):
+        check_runs(file, out)
+        row = ledger_row(file, judge_claim(file.claim, out), out)._replace(folder=f"runs/{LEDGER}/{file.name}")
+        write_csv(out / VERDICT, HEADER, [row])
+        texts[VERDICT] = read_text(out / VERDICT)
     for name in sorted(figures):
         if not (file := out / "figures" / f"{name}.svg").exists():
             raise UserError(f"docs show the figure {name} of {out.name}, which its page doesn't have")

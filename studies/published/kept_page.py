@@ -6,6 +6,7 @@ figures, in blocks that name the run:
     <!-- end -->
 
 After TABLE, `: COLUMN; COLUMN` chooses columns. <!-- csv FILE --> repeats a table of runs that have no records.
+<!-- verdicts ledger --> has the claims that ship, with the verdicts of the runs called ledger-CLAIM.
 """
 
 import os
@@ -20,11 +21,12 @@ from markupsafe import Markup
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.reading import read_text
 from menagerie.studies.frame.page import DrawnParts
+from menagerie.studies.ledger.table import ledger_page, shipped_rows
 
 PAGE = "page.md"
-SENTENCES, TABLE, FIGURE, CSV = "sentences", "table", "figure", "csv"
+SENTENCES, TABLE, FIGURE, CSV, VERDICTS = "sentences", "table", "figure", "csv", "verdicts"
 END = "<!-- end -->"
-KIND, CONTENT = f"<!-- ({SENTENCES}|{TABLE}|{FIGURE}|{CSV})", rf" -->\n(.*?){END}"
+KIND, CONTENT = f"<!-- ({SENTENCES}|{TABLE}|{FIGURE}|{CSV}|{VERDICTS})", rf" -->\n(.*?){END}"
 OF_PAGE = re.compile(rf"{KIND}(?: ([\w.-]+))?{CONTENT}", re.DOTALL)
 BLOCK = re.compile(rf"{KIND} ([\w.-]+)(?:: ([\w.-]+))?(?:: (.+?))?{CONTENT}", re.DOTALL)
 MINUS = re.compile(r"(?<![\w.])-(?=\d)")
@@ -96,6 +98,8 @@ def filled(path: Path, measured: Path) -> str:
 
 def block_text(path: Path, folder: Path, kind: str, part: str, columns: str | None) -> str:
     """Return what a block has between its marks."""
+    if kind == VERDICTS:
+        return ledger_page(shipped_rows(folder.parent, folder.name))
     if kind == CSV:
         return chosen_columns(table_text(pd.read_csv(folder, dtype=str, keep_default_na=False)), columns or part)
     if not (page := folder / PAGE).exists():

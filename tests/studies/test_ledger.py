@@ -15,11 +15,9 @@ from menagerie.studies.commands.ledger import Ledger
 from menagerie.studies.frame.records import write_cells_and_results
 from menagerie.studies.frame.study import all_arms
 from menagerie.studies.ledger.claim_file import SHIPPED, read_claim, read_claims
-from menagerie.studies.ledger.table import LedgerRow, ledger_page
 from menagerie.studies.ledger.verdict import check_runs, judge_claim
 from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import CLAIM, claim
-from tests.command import ROOT
 from tests.studies.stored import stored_grid
 
 HEAD = """
@@ -238,9 +236,3 @@ def test_shipped_claims_name_runs_that_their_study_plans(path, monkeypatch):
             subsets = group["subset"] if isinstance(group["subset"], list | tuple) else [group["subset"]]
             kinds = {(subset, task) for arm in own for subset in arm.cell.tests for task in arm.cell.data.recipe.tasks}
             assert {(subset, group["task"]) for subset in subsets} <= kinds | {(its, "swap") for its, _ in kinds}
-
-
-def test_the_docs_show_the_kept_ledger_of_the_shipped_files():
-    rows = [LedgerRow(**row) for row in csv.DictReader((ROOT / "docs" / "measured" / "ledger.csv").open())]
-    assert ledger_page(rows) in (ROOT / "docs" / "ledger.md").read_text()
-    assert {row.claim: row.digest for row in rows} == {its.name: its.digest for its in read_claims(())}

@@ -82,7 +82,6 @@ STAGES["score"] = ("image and text", "score")
 
 PRINTED = "printed-"  # how files begin that are a table of a study's page, cell by cell
 COVERAGE = "coverage-of-intervals.csv"  # whose table is in docs/reports.md
-LEDGER = "ledger.csv"  # of docs/ledger.md (test_ledger.py)
 CAPACITY = "capacity-"  # how files of numbers of objects begin
 TRAINED = {"one object": "1", "up to two": "1+2", "up to three": "1+2+3"}
 IMPROVED = ", improved"  # behind the name of a model
@@ -178,7 +177,7 @@ def test_claims_repeat_numbers_of_their_sections(page):
 
 def test_every_file_of_results_is_named():
     """And some tables are checked."""
-    named = {file for param in all_tables() for file in param.values[2]} | {COVERAGE, LEDGER}
+    named = {file for param in all_tables() for file in param.values[2]} | {COVERAGE}
     assert named == {file.name for file in (DOCS / "measured").glob("*.csv")} != set()
 
 
