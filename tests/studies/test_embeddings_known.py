@@ -154,10 +154,10 @@ def spaces(animals):
 
 
 def test_a_matrix_repairs_rotated_texts_and_changes_no_others():
-    made, images, _, rotated = spaces(20)
+    made, images, _, rotated = spaces(12)
     found = alignment(images, rotated, made)
-    assert found.before.value == pytest.approx(0.32, abs=0.01)
-    assert found.after.value == pytest.approx(0.91, abs=0.01)
+    assert found.before.value == pytest.approx(0.46, abs=0.01)
+    assert found.after.value == pytest.approx(0.89, abs=0.01)
     assert abs(found.cosine.value) < 0.2
     made, images, texts, _ = spaces(8)
     found = alignment(images, texts, made)
@@ -167,7 +167,7 @@ def test_a_matrix_repairs_rotated_texts_and_changes_no_others():
 
 
 def test_only_edits_by_compositions_change_the_preferred_caption():
-    made, images, texts, _ = spaces(20)
+    made, images, texts, _ = spaces(12)
 
     def margins(embeddings):
         return (embeddings * (texts - texts[:, :, made.swaps])).sum(-1)
