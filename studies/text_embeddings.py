@@ -281,7 +281,7 @@ PRESETS: dict[str, TextEmbeddings] = {
     # Koishigarina et al. 2025 (LABCLIP), where CLIP has learnt the scenes of training.
     "linear": LINEAR,
     # The same where training shows few compositions, so that CLIP fails on the others.
-    "linear-few": replace(LINEAR, base=replace(LINEAR.base, coverage=0.25)),
+    "linear-few": replace(LINEAR, base=replace(LINEAR.base, coverage=0.25, train_scenes=8000)),
 }
 
 if __name__ == "__main__":
