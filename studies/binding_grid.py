@@ -8,6 +8,7 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset corners    # few or most pairs, with or without negatives
     python studies/binding_grid.py --preset figure2    # 4 x 4 places, one seed, an hour or two
     python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px
+    python studies/binding_grid.py --preset learnt     # every scorer where CLIP learns what training shows
     python studies/binding_grid.py --preset paper --device cuda
 """
 
@@ -36,6 +37,12 @@ PRESETS: dict[str, Config] = {
     "corners": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
+    # All scorers where plain CLIP learns what training shows: swaps of training's pairs in new views are right. All have
+    # CLIP's towers and rates.
+    "learnt": Config(
+        **LEARNS | {"models": BREADTH["models"], "recipe": replace(LEARNS["recipe"], singles_share=0.5)},
+        **{"pairs": (0.25,), "hard_negatives": (1.0,)},
+    ),
     # Training lacks a quarter of the combinations of animal and texture. All models have CLIP's towers and rates.
     "strata": Config(
         **LEARNS | {"world": "twelve", "recipe": replace(LEARNS["recipe"], singles_share=0.5)},
