@@ -37,8 +37,7 @@ PRESETS: dict[str, Config] = {
     "corners": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
-    # All scorers where plain CLIP learns what training shows: swaps of training's pairs in new views are right. All have
-    # CLIP's towers and rates.
+    # All scorers, with CLIP's towers and rates, where plain CLIP has learnt training's pairs.
     "learnt": Config(
         **LEARNS | {"models": BREADTH["models"], "recipe": replace(LEARNS["recipe"], singles_share=0.5)},
         **{"pairs": (0.25,), "hard_negatives": (1.0,)},

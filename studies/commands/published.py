@@ -18,9 +18,9 @@ class Published:
     """check [NAME ...]: pages again. add RUN NAME: a run's records. write [NAME ...]: pages, and what docs repeat of
     them. restore NAME OUT: a folder again."""
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """What the words after it name."""
-    records: Path = Path("docs/measured/records")
-    """Folder of the records and their index; pages are kept in folders beside it."""
+    """Names of published runs, or the folder and the name that stand behind `add` and `restore`."""
+    measured: Path = Path("docs/measured")
+    """Folder of what docs keep of published runs; the records are in `records` there."""
     store: Path = Path("store")
     """Folder of atlases and split files, which are made again where they are missing."""
     command: str = ""
@@ -28,19 +28,24 @@ class Published:
 
     def run(self) -> bool:
         if self.what in ("check", "write"):
-            from menagerie.studies.published.check import check_published
-
-            return check_published(self.names, self.records, self.store, self.what == "write")
+            return self.check()
         if len(self.names) != 2:
             raise UserError("write `published add RUN NAME`, or `published restore NAME OUT`")
-        first, second = self.names
-        if self.what == "add":
-            from menagerie.studies.published.pack import add_run
-
-            print(add_run(Path(first), second, self.records, self.command))
-            return False
+        from menagerie.studies.published.pack import RECORDS, add_run
         from menagerie.studies.published.restore import restore_run
 
-        about = restore_run(first, Path(second), self.records, self.store)
+        (first, second), records = self.names, self.measured / RECORDS
+        if self.what == "add":
+            about = add_run(Path(first), second, records, self.command)
+            print(f"{about['runs']} runs are in {records} as {second}; the page is that of {about['command']}")
+            return False
+        about = restore_run(first, Path(second), records, self.store)
         print(f"{about['runs']} runs are in {second}; this continues them: {about['command']} --out {second}")
         return False
+
+    def check(self) -> bool:
+        try:
+            from menagerie.studies.published.check import check_published
+        except ModuleNotFoundError as error:
+            raise UserError(f"pages can't be drawn, because {error.name} isn't installed here") from error
+        return check_published(self.names, self.measured, self.store, self.what == "write")

@@ -27,7 +27,7 @@ class LedgerRow(NamedTuple):
 
 
 HEADER = LedgerRow._fields
-VERDICT = "verdict.csv"  # the row of a published run
+PUBLISHED, VERDICT = "ledger-", "verdict.csv"  # how runs of a claim are called as published ones, and their row
 
 
 def ledger_row(file: ClaimFile, its: Judgement, folder: Path) -> LedgerRow:
@@ -48,15 +48,15 @@ def kept_rows(path: Path) -> list[LedgerRow]:
         raise UserError(f"{path} is no ledger ({error}); delete it, and the next command makes it again") from error
 
 
-def shipped_rows(measured: Path, prefix: str) -> list[LedgerRow]:
+def shipped_rows(measured: Path) -> list[LedgerRow]:
     """Return the row of each claim that ships: the kept one in `measured` where its file is the same, else that it
-    wasn't run."""
+    wasn't run, or only another state of it."""
     rows = []
     for file in read_claims(()):
-        kept = kept_rows(measured / f"{prefix}-{file.name}" / VERDICT)
-        rows += [row for row in kept if row.digest == file.digest] or [
-            ledger_row(file, Judgement("not run"), measured / "none")
-        ]
+        kept = kept_rows(measured / f"{PUBLISHED}{file.name}" / VERDICT)
+        outcome = "run for another state of the file" if kept else "not run"
+        row = ledger_row(file, Judgement(outcome), Path())._replace(folder="", commit="")
+        rows += [its for its in kept if its.digest == file.digest] or [row]
     return rows
 
 
@@ -71,4 +71,4 @@ def item_text(row: LedgerRow) -> str:
         where.append(f"commit {row.commit}" if row.commit else "file not committed")
     facts = [row.numbers, row.condition and f"Condition {row.condition}", ", ".join(filter(None, where))]
     head = f"- **{row.outcome}**: {row.sentence} ({row.paper}, {row.place}; `{row.claim}.toml`)"
-    return "\n".join([head, *(f"  - {fact[0].upper()}{fact[1:]}." for fact in facts if fact), ""])
+    return "\n".join([head, *(f"    - {fact[0].upper()}{fact[1:]}." for fact in facts if fact), ""])

@@ -21,7 +21,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import whole_file, write_csv
+from menagerie.envs.core.files import whole_file, write_text
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.reading import Unreadable, read_bytes, read_text
 from menagerie.envs.core.records import read_record, seal, unseal
@@ -39,6 +39,7 @@ from menagerie.studies.runs.training_log import COLUMNS as LOGGED
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.runs.training_log import read_training
 
+RECORDS = "records"  # folder of records in docs/measured
 INDEX, TABLE, REST = "index.csv", ".csv.xz", ".json.xz"
 SWAP, FOUR_WAY = "swap", "four-way"
 SPLIT_COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", *SEEN)  # what the split decides
@@ -49,13 +50,13 @@ LARGEST = 1 << 28  # bytes of an unpacked file
 Packed = dict[str, Any]
 
 
-def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
+def add_run(run: Path, name: str, records: Path, command: str = "") -> Packed:
     """Write the finished runs in a study's folder as `name` into the folder `records`, and into its index. Files
-    of that name are replaced if they have no other runs. Returns the table.
+    of that name are replaced if they have no other runs. Returns what the index says of them.
 
     `command` draws the page of all these runs; empty takes the latest one that a run recorded."""
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise UserError(f"a name is of letters, digits, '.', '-' and '_', got {name!r}")
+    if not re.fullmatch(r"\w[\w-]*", name) or name == RECORDS:
+        raise UserError(f"a name is of letters, digits, '-' and '_', and not {RECORDS!r}; got {name!r}")
     rows, rest = pack_run(run)
     table, former = records / f"{name}{TABLE}", records / f"{name}{REST}"
     if former.exists() and (lost := read_rest(former)["results"].keys() - rest["results"].keys()):
@@ -67,9 +68,8 @@ def add_run(run: Path, name: str, records: Path, command: str = "") -> Path:
     frame.loc[frame.duplicated(["tests", "subset", "task"]), "animals"] = ""  # the same for all runs on a split
     write_packed(table, frame.to_csv(index=False, lineterminator="\n"))
     write_packed(former, seal(rest | {"about": about, "records": content_digest(frame)}))
-    index = [{"name": its} | read_rest(records / f"{its}{REST}")["about"] for its in published_names(records)]
-    write_csv(records / INDEX, index[0], (row.values() for row in index))
-    return table
+    write_text(records / INDEX, index_text(records))
+    return about
 
 
 def pack_run(run: Path) -> tuple[list[dict[str, str]], Packed]:
@@ -180,6 +180,12 @@ def describe_run(results: Collection[Mapping[str, Any]]) -> dict[str, Any]:
         "runs": len(results),
         "seeds": len({result["seed"] for result in results}),
     }
+
+
+def index_text(records: Path) -> str:
+    """Return the index of a folder of records: a row for each run."""
+    rows = [{"name": its} | read_rest(records / f"{its}{REST}")["about"] for its in published_names(records)]
+    return pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
 
 
 def published_names(records: Path) -> list[str]:

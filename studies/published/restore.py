@@ -47,7 +47,8 @@ def read_margins(path: Path, digest: str) -> pd.DataFrame:
     """Read `NAME.csv.xz`; raises `Unreadable` if margins were changed, or are of other runs."""
     table = read_frame(read_packed(path), path)
     if not {*DIGESTED_COLUMNS} <= {*table.columns} or content_digest(table) != digest:
-        raise Unreadable(f"{path} was changed since it was written; take it from the repository again")
+        way_out = "take it from the repository again, or repeat `add` if that was interrupted"
+        raise Unreadable(f"{path} was changed since it was written; {way_out}")
     return table
 
 

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from menagerie.models.registry import specs
-from menagerie.studies.published.kept_page import filled, pages_of_docs
+from menagerie.studies.ledger.claim_file import read_claims
+from menagerie.studies.ledger.table import PUBLISHED, kept_rows
+from menagerie.studies.published.blocks import filled, pages_of_docs
 from menagerie.studies.published.pack import published_names
 
 ROOT = Path(__file__).parents[2]
@@ -113,8 +115,9 @@ def accuracy_cell(results, names, title, column, relation):
 
 @pytest.mark.parametrize(("header", "rows", "files"), all_tables())
 def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
-    if files[0].startswith(PRINTED):
-        return  # filled from its file (test_blocks_of_docs_repeat_what_is_kept)
+    if files[0].startswith(PRINTED):  # filled from its file (test_blocks_of_docs_repeat_what_is_kept)
+        assert any(f"<!-- csv {files[0]}" in page.read_text() for page in RESULTS)
+        return
     results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"objects": str}) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
     cell_of = {CAPACITY: capacity_cell, BITS: bits_cell}
@@ -127,16 +130,23 @@ def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
                 assert cell == cell_of(results, names, title, column, relation), f"{title}, {column}"
 
 
-@pytest.mark.parametrize("page", [*pages_of_docs(DOCS, MEASURED)], ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", [*pages_of_docs(MEASURED)], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_blocks_of_docs_repeat_what_is_kept(page):
     assert filled(page, MEASURED) == page.read_text()
 
 
 def test_every_published_run_has_a_page_that_docs_name():
-    kept = {path.parent.name for path in MEASURED.glob("*/page.md")}
-    texts = [page.read_text() for page in pages_of_docs(DOCS, MEASURED)]
-    assert kept == {name for name in kept if any(f"{name}/page.md" in text for text in texts)}
-    assert kept <= {*published_names(MEASURED / "records")}
+    published = {*published_names(MEASURED / "records")}
+    texts = "".join(page.read_text() for page in pages_of_docs(MEASURED))
+    named = set(re.findall(r"measured/([\w-]+)/page\.md\)", texts))
+    assert named == {path.parent.name for path in MEASURED.glob("*/page.md")} == published != set()
+
+
+def test_verdicts_are_of_the_claims_as_they_ship():
+    kept = {path.parent.name: kept_rows(path) for path in MEASURED.glob("*/verdict.csv")}
+    assert kept.keys() == {name for name in published_names(MEASURED / "records") if name.startswith(PUBLISHED)}
+    digests = {PUBLISHED + file.name: file.digest for file in read_claims(())}
+    assert {name: row.digest for name, (row,) in kept.items()}.items() <= digests.items()
 
 
 NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")

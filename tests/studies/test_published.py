@@ -12,8 +12,9 @@ from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.frame.estimate import four_way_scores
 from menagerie.studies.frame.measure import read_measured, write_measured
 from menagerie.studies.frame.records import read
-from menagerie.studies.published.check import check_published, draw_page
-from menagerie.studies.published.kept_page import filled
+from menagerie.studies.published.blocks import filled
+from menagerie.studies.published.check import check_published
+from menagerie.studies.published.draw import draw_page
 from menagerie.studies.published.pack import add_run, plain_command
 from menagerie.studies.published.restore import four_scores, restore_run
 from tests.command import GRID, QUICK, no_figures, succeed
@@ -130,7 +131,7 @@ def test_docs_repeat_what_is_kept_and_check_says_what_differs(folder, capsys):
     docs = folder / "docs"
     (docs / "page.md").write_text(PAGE)
     with no_figures():
-        assert not check_published((), folder / RECORDS, folder / "store", write=True)
+        assert not check_published((), docs / "measured", folder / "store", write=True)
         text = (docs / "page.md").read_text()
         header, _, first, second = (line for line in text.splitlines() if line.startswith("|"))
         assert header == "| swap | model |"
@@ -140,17 +141,57 @@ def test_docs_repeat_what_is_kept_and_check_says_what_differs(folder, capsys):
         for name in ("results.csv", "page.md", "accuracy.svg"):
             assert (docs / "measured/grid" / name).exists()
         capsys.readouterr()
-        assert not check_published((), folder / RECORDS, folder / "store")
+        assert not check_published((), docs / "measured", folder / "store")
         (docs / "measured/grid/results.csv").write_text("model\n")
         (docs / "page.md").write_text(text.replace("| clip |", "| clop |"))
-        assert check_published(("grid",), folder / RECORDS, folder / "store")
+        (docs / "measured/records/index.csv").write_text("name\n")
+        (docs / "measured/gone").mkdir()
+        assert check_published(("grid",), docs / "measured", folder / "store")
     said = capsys.readouterr().out
-    assert "results.csv differs" in said
-    assert "page.md: a block differs" in said
-    (docs / "page.md").write_text(PAGE.replace("swap", "swop"))
-    with pytest.raises(UserError, match="did you mean 'swap'"):
-        filled(docs / "page.md", docs / "measured")
+    for text in (
+        "grid/results.csv differs",
+        "docs/page.md differs",
+        "index.csv differs",
+        "gone is of no published run",
+    ):
+        assert text in said
     (docs / "page.md").unlink()
+    (docs / "measured/gone").rmdir()
+    with no_figures():
+        check_published((), docs / "measured", folder / "store", write=True)
+
+
+TABLE = "<!-- csv numbers.csv -->\n<!-- end -->\n"
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("<!-- csv numbers.csv -->\n\ntext\n\n" + TABLE, "numbers.csv --> begins or ends no block"),
+        ("<!-- csv numbers.csv -->\n", "begins or ends no block"),
+        ("<!-- end -->\n", "begins or ends no block"),
+        (TABLE.replace("csv numbers", "tabel numbers"), "did you mean 'table'"),
+        (TABLE.replace("numbers.csv", "number.csv"), "line 1: .*did you mean 'numbers.csv'"),
+        (TABLE.replace(".csv", ".csv: modle"), "did you mean 'model'"),
+        (TABLE.replace("csv numbers.csv", "table grod: swap"), "kept page"),
+        (TABLE.replace("csv numbers.csv", "sentences run"), "sentences of run"),
+    ],
+)
+def test_a_block_that_is_not_understood_is_an_error(tmp_path, block, said):
+    (tmp_path / "measured/run").mkdir(parents=True)
+    (tmp_path / "measured/run/page.md").write_text("# A page without sentences\n")
+    (tmp_path / "measured/numbers.csv").write_text("model,a: b\nclip,-1 | 2\n")
+    (page := tmp_path / "page.md").write_text(block)
+    with pytest.raises(UserError, match=said):
+        filled(page, tmp_path / "measured")
+
+
+def test_columns_are_chosen_and_code_stays(tmp_path):
+    (tmp_path / "measured").mkdir()
+    (tmp_path / "measured/numbers.csv").write_text("model,a: b\nclip,-1 | 2\n")
+    (page := tmp_path / "page.md").write_text(f"```\n{TABLE}```\n{TABLE.replace('.csv', '.csv: a: b')}")
+    table = "<!-- csv numbers.csv: a: b -->\n| a: b |\n| --- |\n| −1 \\| 2 |\n<!-- end -->\n"
+    assert filled(page, tmp_path / "measured") == f"```\n{TABLE}```\n{table}"
 
 
 def edited(folder, name, change):
