@@ -14,8 +14,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.studies.commands.ledger import Ledger
 from menagerie.studies.frame.records import write_cells_and_results
 from menagerie.studies.frame.study import all_arms
+from menagerie.studies.ledger import table
 from menagerie.studies.ledger.claim_file import SHIPPED, read_claim, read_claims
 from menagerie.studies.ledger.verdict import check_runs, judge_claim
+from menagerie.studies.published import draw
 from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import CLAIM, claim
 from tests.studies.stored import stored_grid
@@ -188,6 +190,30 @@ def test_runs_of_another_content_are_not_counted(tmp_path, monkeypatch):
     (row,) = csv.DictReader((out / "ledger.csv").open())
     assert (row["outcome"], row["commit"]) == ("not judged", "0123456789ab")
     assert len(list((out / "lead" / "cells").iterdir())) == 2
+
+
+def test_a_published_run_of_a_claim_has_its_verdict_while_the_file_stays(tmp_path, monkeypatch):
+    file = read_claim(written(tmp_path, of_table('{ name = "far" }', "above = 10")))
+    for module in (draw, table):
+        monkeypatch.setattr(module, "read_claims", lambda paths: [read_claim(file.path)])
+    out, kept = tmp_path / "out", tmp_path / "measured/ledger-lead/verdict.csv"
+    out.mkdir()
+    monkeypatch.setenv(CLAIM, f"{file.digest} 0123456789ab")
+    claim(out, Settings(), frozenset())
+    (out / "gains.csv").write_text("name,value,low,high,clusters,seeds\nfar,12,11,13,6,3\n")
+    (row,) = table.shipped_rows(tmp_path / "measured")
+    assert (row.outcome, row.folder) == ("not run", "")
+    kept.parent.mkdir(parents=True)
+    kept.write_text(draw.verdict_text("lead", out))
+    (row,) = table.shipped_rows(tmp_path / "measured")
+    assert (row.outcome, row.folder, row.commit) == ("confirmed", "runs/ledger/lead", "0123456789ab")
+    written(tmp_path, of_table('{ name = "far" }', "above = 11"))
+    (row,) = table.shipped_rows(tmp_path / "measured")
+    assert (row.outcome, row.numbers) == ("run for another state of the file", "")
+    with pytest.raises(UserError, match=r"another state of .*lead\.toml"):
+        draw.verdict_text("lead", out)
+    with pytest.raises(UserError, match="did you mean 'lead'"):
+        draw.verdict_text("leed", out)
 
 
 def test_a_study_that_refuses_its_options_is_no_verdict(tmp_path, capfd):
