@@ -50,33 +50,34 @@ def filled(path: Path, measured: Path) -> str:
     return BLOCK.sub(fill, text)
 
 
-def sentences(path: Path, measured: Path, words: str) -> str:
+def sentences_block(path: Path, measured: Path, words: str) -> str:
     return kept_part(measured, words, SENTENCES, "")
 
 
-def table(path: Path, measured: Path, words: str) -> str:
+def table_block(path: Path, measured: Path, words: str) -> str:
     name, part, columns = split_words(words, 3)
     return chosen_columns(kept_part(measured, name, TABLE, part), columns)
 
 
-def figure(path: Path, measured: Path, words: str) -> str:
+def figure_block(path: Path, measured: Path, words: str) -> str:
     name, part = split_words(words, 2)
     says = kept_part(measured, name, FIGURE, part)
     return f"![{' '.join(says.split())}]({os.path.relpath(measured / name / f'{part}.svg', path.parent)})"
 
 
-def csv(path: Path, measured: Path, words: str) -> str:
+def csv_block(path: Path, measured: Path, words: str) -> str:
     name, columns = split_words(words, 2)
     file = measured / choose("table", name, [its.name for its in measured.glob("*.csv")])
     return chosen_columns(table_text(read_frame(read_text(file), file)), columns)
 
 
-def verdicts(path: Path, measured: Path, words: str) -> str:
+def verdicts_block(path: Path, measured: Path, words: str) -> str:
     return ledger_page(shipped_rows(measured))
 
 
 KINDS: dict[str, Callable[[Path, Path, str], str]] = {
-    its.__name__: its for its in (sentences, table, figure, csv, verdicts)
+    **{SENTENCES: sentences_block, TABLE: table_block, FIGURE: figure_block},
+    **{"csv": csv_block, "verdicts": verdicts_block},
 }
 
 

@@ -18,37 +18,37 @@ COUNTS = "Records behind the numbers, and in brackets their animal pairs:"
 
 def page_in_markdown(title: str, origin: str, drawn: DrawnParts) -> str:
     """Write a study's page: its answer, then all texts and tables; of figures, what they show in words."""
-    said = [part_text(part) for part in drawn.answer if part["kind"] == "sentence"]
+    said = [part_in_markdown(part) for part in drawn.answer if part["kind"] == "sentence"]
     figures = [part for part in drawn.answer if part["kind"] != "sentence"]
     texts = [f"# {title}", origin, *([marked(SENTENCES, "", "\n\n".join(said))] if said else [])]
-    return "\n\n".join([*texts, *map(part_text, [*figures, *drawn.rest])]) + "\n"
+    return "\n\n".join([*texts, *map(part_in_markdown, [*figures, *drawn.rest])]) + "\n"
 
 
-def part_text(part: Mapping[str, Any]) -> str:
+def part_in_markdown(part: Mapping[str, Any]) -> str:
     """Write a part in Markdown."""
     match part["kind"]:
         case "sentence":
-            return f"**{MINUS.sub('−', plain_text(part['text']))}**"
+            return f"**{MINUS.sub('−', without_tags(part['text']))}**"
         case "paragraph":
-            return plain_text(part["text"])
+            return without_tags(part["text"])
         case "heading":
-            return f"{'#' * part['level']} {part['title']}\n\n{plain_text(part['text'])}".strip()
+            return f"{'#' * part['level']} {part['title']}\n\n{without_tags(part['text'])}".strip()
         case "table":
-            table, flags = table_text(part["frame"]), f"\n\n{plain_text(part['flags'])}." * bool(part["flags"])
+            table, flags = table_text(part["frame"]), f"\n\n{without_tags(part['flags'])}." * bool(part["flags"])
             counts = f"\n\n{COUNTS} {part['numbers']}." * bool(part["numbers"])
             return f"{said_of(part)}{marked(TABLE, part['name'], table + flags)}{counts}"
         case "facts":
-            return "\n".join(f"- {name}: {plain_text(text)}" for name, text in part["facts"].items())
+            return "\n".join(f"- {name}: {without_tags(text)}" for name, text in part["facts"].items())
         case "cases":
             return "Tables by what images show, and records of which a model was surest, are on the study's own page."
     return marked(FIGURE, part["name"], said_of(part).strip() or part["name"])
 
 
 def said_of(part: Mapping[str, Any]) -> str:
-    return "".join(f"{plain_text(text)}\n\n" for text in (part["folded"], part["says"]) if text)
+    return "".join(f"{without_tags(text)}\n\n" for text in (part["folded"], part["says"]) if text)
 
 
-def plain_text(text: str) -> str:
+def without_tags(text: str) -> str:
     """Return a marked-up text as Markdown."""
     return Markup(re.sub("</?code>", "`", text)).unescape()
 

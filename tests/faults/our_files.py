@@ -203,7 +203,8 @@ def make_published(folder: Path) -> Path:
     write_result(cell, cell_result(0) | {"settings": settings, "provenance": ORIGIN}, (FILE,), (LOG,))
     write_records(folder / "run/cells.jsonl", [cell_result(0)])
     claim(folder / "run", Config(), frozenset())
-    return add_run(folder / "run", "run", folder / "records").parent
+    add_run(folder / "run", "run", folder / "records")
+    return folder / "records"
 
 
 def make_store(folder: Path, packed: bool = False) -> Path:
