@@ -6,7 +6,7 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
     python studies/binding_grid.py                     # laptop: the hardest place, one seed, minutes
     python studies/binding_grid.py --preset figure2    # 4 x 4 places, one seed, an hour or two
-    python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px (or learnt)
+    python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/binding_grid.py --preset paper --device cuda
 """
 

@@ -88,6 +88,11 @@ def print_table(header: Iterable[str], rows: Iterable[Iterable[str]], title: str
     Console().print(table)
 
 
+def markdown_row(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown."""
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
 def styled_table(
     frame: "pd.DataFrame", shaded: int | None = None, chances: Mapping[str, float] | None = None
 ) -> Markup:

@@ -44,8 +44,12 @@ class Published:
         return False
 
     def check(self) -> bool:
+        from menagerie.studies.frame.run import DRAWING
+
         try:
             from menagerie.studies.published.check import check_published
         except ModuleNotFoundError as error:
+            if error.name not in DRAWING:
+                raise
             raise UserError(f"pages can't be drawn, because {error.name} isn't installed here") from error
         return check_published(self.names, self.measured, self.store, self.what == "write")

@@ -102,7 +102,7 @@ def chosen_columns(table: str, columns: str) -> str:
     rows = [[cell.strip() for cell in CELL.split(line)[1:-1]] for line in table.splitlines() if line[0:1] == "|"]
     places = [rows[0].index(choose("column", name, rows[0])) for name in columns.split("; ")]
     below = [line for line in table.splitlines() if line[0:1] != "|"]
-    return "\n".join(["| " + " | ".join(row[place] for place in places) + " |" for row in rows] + below)
+    return "\n".join([f"| {' | '.join(row[place] for place in places)} |" for row in rows] + below)
 
 
 def pages_of_docs(measured: Path) -> Iterator[Path]:

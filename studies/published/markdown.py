@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from menagerie.studies.analysis.tables import markdown_row
 from menagerie.studies.frame.page import DrawnParts
 
 SENTENCES, TABLE, FIGURE = "sentences", "table", "figure"
@@ -56,11 +57,7 @@ def without_tags(text: str) -> str:
 def table_text(frame: pd.DataFrame) -> str:
     """Write a table of texts, with minus signs as in print; undefined cells are empty."""
     rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.astype(object).where(frame.notna(), "").to_numpy()]
-    return "\n".join("| " + " | ".join(map(cell_text, row)) + " |" for row in rows)
-
-
-def cell_text(cell: Any) -> str:
-    return MINUS.sub("−", " ".join(str(cell).replace("|", r"\|").split()))
+    return "\n".join(markdown_row(MINUS.sub("−", str(cell)) for cell in row) for row in rows)
 
 
 def marked(kind: str, name: str, text: str) -> str:

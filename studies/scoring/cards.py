@@ -31,7 +31,7 @@ from menagerie.generators.frozen.digests import digest_of_rows
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.models.judges.forms import FORMS
 from menagerie.models.library.judged import JudgeSource
-from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.tables import DASH, markdown_row
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import Estimate, estimates
 from menagerie.studies.frame.records import Records
@@ -293,5 +293,5 @@ def write_board(cards: Sequence[Path], out: Path) -> None:
                 numbers += [f"{100 * its.accuracy:.1f}", " to ".join(ends) or DASH]
             link = f"[card]({Path(relpath(path, out.parent)).as_posix()})"
             cells = [card.model.marked, *numbers, card.model.trained_on or "not by a study here", card.date, link]
-            text += "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
+            text += markdown_row(cells) + "\n"
     write_text(out, text)
