@@ -151,7 +151,7 @@ def test_worlds_that_draw_alike_share_images():
 
 
 def test_scenes_of_many_objects_show_the_orders_of_relations():
-    many = replace(MULTI_OBJECT, coverage=1.0)
-    found = had(many, replace(SPATIAL, world="pug-textures"), "left_right_unseen_order")
+    many = replace(MULTI_OBJECT, world="eight-textures", coverage=1.0)
+    found = had(many, replace(SPATIAL, world="eight-textures"), "left_right_unseen_order")
     assert found.counts["arrangements"][0] > 0
     assert found.lost > 0
