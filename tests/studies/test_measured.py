@@ -113,7 +113,7 @@ def accuracy_cell(results, names, title, column, relation):
     return lowest(scores, column) if lowest_of else expected(scores, column, relation)
 
 
-@pytest.mark.parametrize(("header", "rows", "files"), all_tables())
+@pytest.mark.parametrize(("header", "rows", "files"), [*all_tables()])
 def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
     if files[0].startswith(PRINTED):
         printed = pd.read_csv(DOCS / "measured" / files[0], dtype=str, keep_default_na=False)[header]
