@@ -49,7 +49,7 @@ class Ledger:
                 if not self.dry_run:
                     found[file.name] = judge_claim(file.claim, self.out / file.name)
             except UserError as error:
-                problems.append(error.at(file.name))
+                problems.append(error.at(file.path))
                 found[file.name] = Judgement("not judged", str(error))
             if not self.dry_run:
                 self.write(claims, found)
@@ -90,4 +90,4 @@ def run_study_of(file: ClaimFile, arguments: Sequence[str]) -> None:
         study.wait()
         raise
     if status:
-        raise UserError(f"its study ended with status {status}, see above; it isn't judged, and its runs are kept")
+        raise UserError(f"its study ended with status {status}, see above; it isn't judged, and what it finished is kept")

@@ -12,12 +12,13 @@ from menagerie.envs.core.reading import Unreadable, check_shape, read_toml
 SHIPPED = Path(__file__).parent
 STUDIES = SHIPPED.parent
 BOUNDS = ("above", "below", "within")
+GIVEN = {"--seeds", "--first-seed", "--out", "--store", "--workers", "--dry-run"}  # by the command
 Label = str | float | bool
 Labels = dict[str, Label]
 
 
 class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    first: Annotated[int, msgspec.Meta(ge=0)]
+    first: Annotated[int, msgspec.Meta(ge=100)]
     number: Annotated[int, msgspec.Meta(ge=3)]
 
 
@@ -40,7 +41,7 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if sum(getattr(self, name) is not None for name in BOUNDS) != 1:
-            raise ValueError("it needs one of above, below and within")
+            raise ValueError("it needs exactly one of above, below and within")
         if bool(self.table) == bool(self.accuracy) or bool(self.table) != bool(self.row):
             raise ValueError("it needs either table and row, or accuracy")
         if not all(isinstance(group.get("weight", 1), int | float) for group in self.accuracy):
@@ -71,6 +72,8 @@ class PaperClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not self.criterion:
             raise ValueError("it needs a [[criterion]]")
+        if given := sorted(GIVEN & {word.partition("=")[0] for word in self.options}):
+            raise ValueError(f"options have {given[0]}, which `seeds` and the command line give")
 
 
 class ClaimFile(msgspec.Struct, frozen=True):

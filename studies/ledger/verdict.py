@@ -102,7 +102,8 @@ def sum_of_accuracies(criterion: Criterion, folder: Path) -> "Estimate":
     weights = np.array([group.pop("weight", 1) for group in groups], float)
     parts = [records.where(**group).points for group in groups]
     if empty := next((group for group, part in zip(groups, parts, strict=True) if not len(part)), None):
-        raise UserError(f"{folder} has no records of {empty}")
+        wanted = ", ".join(f"{name} {value!r}" for name, value in empty.items())
+        raise UserError(f"{folder} has no records of {wanted}; its results.csv has the names of tests and tasks")
     if weights.tolist() == [1.0]:
         return estimate(parts[0])
     if not (its := contrast(parts, lambda means: means @ weights, signed=True)):

@@ -129,7 +129,8 @@ def test_accuracies_are_those_of_the_records(tmp_path, folder):
         (HEAD + LEAD + "above = 1\ntable = 'a.csv'\n", "either table and row, or accuracy"),
         (HEAD + LEAD.replace("-1", "'less'") + "above = 1\n", "weight"),
         (HEAD.replace("binding-grid", "binding-gird") + LEAD + "above = 1\n", "binding-grid"),
-        (HEAD.replace("100", "-1") + LEAD + "above = 1\n", "first"),
+        (HEAD.replace("100", "99") + LEAD + "above = 1\n", "first"),
+        (HEAD.replace('"smoke"', '"smoke", "--seeds=5"') + LEAD + "above = 1\n", "options have --seeds"),
     ],
 )
 def test_a_file_that_is_no_claim_is_refused(tmp_path, text, words):
