@@ -90,4 +90,4 @@ def run_study_of(file: ClaimFile, arguments: Sequence[str]) -> None:
         study.wait()
         raise
     if status:
-        raise UserError(f"its study ended with status {status}, see above; it isn't judged, and what it finished is kept")
+        raise UserError(f"its study ended with status {status}, see above; it isn't judged, what it finished is kept")
