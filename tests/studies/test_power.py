@@ -16,7 +16,7 @@ def names(seeds, pairs, shared):
     return of_seed.tolist(), (of_pair if shared else of_pair + of_seed * pairs).tolist()
 
 
-@pytest.mark.parametrize(("seeds", "pairs", "shared"), [(3, 8, False), (3, 24, True), (1, 12, False)])
+@pytest.mark.parametrize(("seeds", "pairs", "shared"), [(3, 8, False), (5, 12, False), (3, 24, True), (1, 12, False)])
 def test_studies_with_that_effect_are_decided_in_80_of_100(seeds, pairs, shared):
     both = names(seeds, pairs, shared)
     of, counts = OF._replace(seed=OF.seed * (seeds > 1)), np.full(seeds * pairs, 16.0)

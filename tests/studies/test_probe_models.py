@@ -45,7 +45,10 @@ def test_each_layer_is_read_at_each_kept_state_once(folder):
     words = found[(found["model"] == "clip") & (found["layer"] == "stem") & (found["part"] == "text")]
     held = words[words["measure"] == "bits"]["value"].astype(float)
     assert np.allclose(held, 0, atol=0.02), "the mean of the words is a bag of them"
-    assert len([*folder.glob("a/cells/*/measures/*.jsonl")]) == 2 * 2 * 2
+    before = {path: path.stat().st_mtime_ns for path in (folder / "a" / "cells").glob("*/measures/*.jsonl")}
+    assert len(before) == 2 * 2 * 2
+    succeed(STUDY, folder, figures=False)
+    assert before == {path: path.stat().st_mtime_ns for path in before}, "what is measured isn't measured again"
 
 
 def study_of(folder, *models, **options):
