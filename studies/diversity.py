@@ -319,7 +319,7 @@ PRESETS = {
     "laptop": Diversity(
         **LEARNS | {"recipe": replace(LEARNS["recipe"], steps=6000)},
         **{"classes": 4, "coverage": (0.25, 0.5, 0.75), "worlds": ("four-textures",), "more_scenes": (24_000,)},
-        **{"train_scenes": 8000, "base": MultiObjectRecipe(mentioned=0.5)},
+        **{"train_scenes": 8000, "views": 64, "base": MultiObjectRecipe(mentioned=0.5)},
     ),
     "shallow": Diversity(**SHALLOW | {"world": "twelve-textures", "recipe": Recipe(steps=1500)}),
 }
