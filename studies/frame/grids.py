@@ -14,7 +14,7 @@ from menagerie.generators.captions.hard_negatives.tasks import HALF_TRUTHS
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.models.registry import specs
+from menagerie.models.registry import spec_of, specs
 from menagerie.studies.frame.arm import Arm, KnownResults, as_column, label_text
 from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
 from menagerie.studies.frame.options import Axis
@@ -117,7 +117,8 @@ class Grid(SplitStudy):
         short = [axis for axis in varied if values[axis] <= FEW]
         if self.split or not long:
             rows = ("model", *(axis for axis in varied if axis == "split" or not self.split))
-            return Bars("accuracy", swaps, rows=rows, panels=("subset",), says=SAYS)
+            words = {"model": marked_models(swaps)}
+            return Bars("accuracy", swaps, rows=rows, panels=("subset",), dots=True, words=words, says=FOREST)
         if len(long) == 1:
             stroke, *others = *short, ""
             panels = ("subset", *filter(None, others))
@@ -130,11 +131,23 @@ MOST_LISTED = 5  # models in a title or a sentence
 FEW = 2  # values of an axis, too few for a side of a heat map
 SAYS = """Accuracy (%) on swaps by test and model, and by what varies. Pairs: the fraction of animal pairs in training;
 hard negatives: the fraction of these pairs whose swapped images are in training too."""
+FOREST = """Accuracy (%) on swaps by test and model, with 95 % intervals; each pale dot a seed. Beside a model: whether
+it reads the true graph of each caption, and what its loss sees as false beside other images and their captions."""
 SUMMARY = """Accuracy (%) on swaps, mean over seeds. In brackets the number of animal pairs in training, of all that are
 kept neither for validation nor for unseen pairs."""
 HALF_SAYS = "Half-truths: the false caption is the true one and a false detail; half of it is true, and it is longer."
 INCOMPLETE = """Captions that leave out an animal or a texture are of a kind that training didn't have, unless its
 recipe says so: an accuracy below chance there is mostly a preference for shorter or longer captions."""
+
+
+def marked_models(records: Records) -> dict[str, str]:
+    """Write beside each model's name whether it reads graphs, and which false texts and images its loss sees."""
+    marks = {}
+    for arm, result in records.results:
+        false = [f"sees {name}" for name in result.get("loss_negatives", ())]
+        reads = ["reads graphs"] * ("graphs" in spec_of(arm.cell.model).reads)
+        marks[arm.cell.model] = ", ".join([title_of(arm.cell.model), *reads, *false])
+    return marks
 
 
 def fractions(records: Records) -> dict[float, str]:
