@@ -1,6 +1,7 @@
 """The command that tests claims of papers: it runs what is missing, and judges."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ class Ledger:
     """Only report what each study would render and train, and how long it takes."""
 
     def run(self) -> None:
+        from menagerie.studies.ledger.planned import check_planned, planned_arms  # not needed for `--help`
+
         claims = read_claims(self.files)
         found = {file.name: Judgement("not run") for file in claims}
         problems: list[UserError] = []
@@ -45,6 +48,7 @@ class Ledger:
             print(f"{file.name}: {file.claim.claim}", flush=True)
             try:
                 check_runs(file, self.out / file.name)
+                check_planned(file, planned_arms(shlex.join(["menagerie", *self.command(file)]), self.out, self.store))
                 run_study_of(file, self.command(file))
                 if not self.dry_run:
                     found[file.name] = judge_claim(file.claim, self.out / file.name)

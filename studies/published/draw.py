@@ -84,6 +84,6 @@ def study_of(command: str, out: Path, store: Path) -> AnyStudy:
     try:
         return parse_study(presets, "laptop" if "laptop" in presets else next(iter(presets)), "")[1]
     except SystemExit as error:
-        raise UserError(f"`{command}` isn't a command of this program any more, see above") from error
+        raise UserError(f"`{command}` isn't a command of this program, see above") from error
     finally:
         sys.argv[:] = before

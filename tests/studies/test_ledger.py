@@ -2,9 +2,8 @@
 
 import csv
 import dataclasses
+import shlex
 import subprocess
-import sys
-from importlib import import_module
 
 import pytest
 
@@ -13,12 +12,11 @@ from menagerie.envs.core.provenance import commit_of
 from menagerie.envs.worlds import load_world
 from menagerie.studies.commands.ledger import Ledger
 from menagerie.studies.frame.records import write_cells_and_results
-from menagerie.studies.frame.study import all_arms
 from menagerie.studies.ledger import table
 from menagerie.studies.ledger.claim_file import SHIPPED, read_claim, read_claims
+from menagerie.studies.ledger.planned import check_planned, planned_arms
 from menagerie.studies.ledger.verdict import check_runs, judge_claim
 from menagerie.studies.published import draw
-from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import CLAIM, claim
 from tests.studies.stored import stored_grid
 
@@ -27,7 +25,7 @@ paper = "Somebody 2026"
 place = "table 1"
 claim = "OC-CLIP is above CLIP"
 study = "binding-grid"
-options = ["--preset", "smoke"]
+options = ["--preset", "smoke", "--pairs", "0.8"]
 seeds = { first = 100, number = 3 }
 """
 SWAPS = 'subset = "unseen_pairs", task = "swap"'
@@ -217,11 +215,12 @@ def test_a_published_run_of_a_claim_has_its_verdict_while_the_file_stays(tmp_pat
         draw.verdict_text("leed", out)
 
 
-def test_a_study_that_refuses_its_options_is_no_verdict(tmp_path, capfd):
-    path = written(tmp_path, LEAD, "above = 0.1\n", head=HEAD.replace("smoke", "smok"))
+def test_a_study_that_fails_is_no_verdict(tmp_path, capfd):
+    path = written(tmp_path, LEAD, "above = 0.1\n")
+    (tmp_path / "store").write_text("a file where a folder should be")
     with pytest.raises(Incomplete, match="status 2"):
         Ledger((path,), tmp_path / "out", tmp_path / "store").run()
-    assert "did you mean 'smoke'" in capfd.readouterr().err
+    assert str(tmp_path / "store") in capfd.readouterr().err
     assert "**not judged**" in (tmp_path / "out" / "ledger.md").read_text()
 
 
@@ -238,28 +237,32 @@ def test_the_commit_of_a_file_is_named_if_it_is_as_committed(tmp_path):
 
 
 @pytest.mark.parametrize("path", SHIPPED_FILES, ids=lambda path: path.stem)
-def test_shipped_claims_name_runs_that_their_study_plans(path, monkeypatch):
+def test_shipped_claims_name_runs_that_their_study_plans(path, tmp_path):
     """With three seeds that no published number used, at 32 px at least."""
-    claim = read_claim(path).claim
+    claim = (file := read_claim(path)).claim
     assert claim.seeds.first >= 100
     assert claim.seeds.number >= 3
-    seeds = ["--first-seed", str(claim.seeds.first), "--seeds", str(claim.seeds.number)]
-    monkeypatch.setattr(sys, "argv", ["study", *claim.options, *seeds])
-    presets = import_module(f"menagerie.studies.{claim.study.replace('-', '_')}").PRESETS
-    _, study = parse_study(presets, "laptop", "")
-    study = dataclasses.replace(study, scorers=only_models(study.scorers, study.models))
-    study.check()
-    arms = all_arms(study)
+    arms = planned_arms(shlex.join(["menagerie", *Ledger(out=tmp_path).command(file)]), tmp_path, tmp_path)
+    check_planned(file, arms)
     assert {arm.cell.seed for arm in arms} == {claim.seeds.first + k for k in range(claim.seeds.number)}
     assert all(arm.cell.towers.resolution >= 32 for arm in arms)
     for recipe in {arm.cell.data.recipe for arm in arms if arm.cell.seed == claim.seeds.first}:
         recipe.rules(load_world(recipe.world))
         recipe.counts()
-    for each in (*claim.condition, *claim.criterion):
-        for group in each.accuracy:
-            labels = {name: value for name, value in group.items() if name not in ("weight", "subset", "task")}
-            own = [arm for arm in arms if labels.items() <= arm.place.items()]
-            assert {arm.cell.seed for arm in own} == {arm.cell.seed for arm in arms}, group
-            subsets = group["subset"] if isinstance(group["subset"], list | tuple) else [group["subset"]]
-            kinds = {(subset, task) for arm in own for subset in arm.cell.tests for task in arm.cell.data.recipe.tasks}
-            assert {(subset, group["task"]) for subset in subsets} <= kinds | {(its, "swap") for its, _ in kinds}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("smoke", "smok"),
+        ("pairs = 0.8", "pairs = 0.9"),
+        ('"unseen_pairs"', '"unsen_pairs"'),
+        ('"swap"', '"swop"'),
+        ('"clip"', '"filip"'),
+    ],
+)
+def test_a_name_that_no_planned_run_has_is_found_before_training(tmp_path, right, wrong):
+    (path := tmp_path / "mine.toml").write_text((HEAD + LEAD).replace(right, wrong) + "above = 0.1\n")
+    with pytest.raises(Incomplete, match=wrong.rpartition(" ")[2].strip('"')):
+        Ledger((path,), tmp_path / "out", tmp_path / "store").run()
+    assert not (tmp_path / "out" / "mine").exists()
