@@ -7,6 +7,7 @@ model, place and seed.
     python studies/spatial_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
     python studies/spatial_grid.py                     # laptop: the hardest place, one seed, minutes
     python studies/spatial_grid.py --preset corners    # few or most pairs, in one order or both
+    python studies/spatial_grid.py --preset figure7    # 4 x 4 places, one seed, an hour or two
     python studies/spatial_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/spatial_grid.py --oc-clip.local-weight 0    # without the local relation loss
 """
@@ -53,6 +54,7 @@ PRESETS: dict[str, Config] = {
     # Recipes that were tuned for binding; they are better here too than one recipe for both models.
     "laptop": Config(tuned="laptop", pairs=(0.4,), hard_negatives=(0.0,)),
     "corners": Config(tuned="laptop"),
+    "figure7": Config(tuned="laptop", pairs=(0.4, 0.6, 0.8, 1.0), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth-spatial", pairs=(0.5,), base=SpatialRecipe(**APART)),
     "paper": Config(**PAPER, **PAPER_PLACES),
 }
