@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 MEASURED = DOCS / "measured"
 LINK = re.compile(r"\((?:docs/|\.\./)?measured/([\w-]+\.csv)\)")
+FILLED = re.compile(r"<!-- csv ([\w-]+\.csv)")  # a block with the table of a file
 RESULTS = sorted((DOCS / "results").glob("*.md"))
 # How columns begin whose numbers are not of these files, and rows.
 OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha", "what changes", "opposite in the batch")
@@ -191,6 +192,7 @@ def test_claims_repeat_numbers_of_their_sections(page):
 def test_every_file_of_results_is_named():
     """And some tables are checked."""
     named = {file for param in all_tables() for file in param.values[2]} | {COVERAGE}
+    named |= {file for page in RESULTS for file in FILLED.findall(page.read_text())}
     assert named == {file.name for file in (DOCS / "measured").glob("*.csv")} != set()
 
 
