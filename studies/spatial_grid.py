@@ -6,7 +6,6 @@ model, place and seed.
 
     python studies/spatial_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
     python studies/spatial_grid.py                     # laptop: the hardest place, one seed, minutes
-    python studies/spatial_grid.py --preset corners    # few or most pairs, in one order or both
     python studies/spatial_grid.py --preset figure7    # 4 x 4 places, one seed, an hour or two
     python studies/spatial_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/spatial_grid.py --oc-clip.local-weight 0    # without the local relation loss

@@ -2,14 +2,16 @@
 
 import inspect
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from menagerie.envs.core.errors import UserError, run_command
+from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.files import check_option_folder
 from menagerie.envs.core.options import docstring
 from menagerie.envs.core.processes import call_in_child
@@ -237,3 +239,19 @@ def check_model(name: str, cell: Cell, count: int, whole: bool) -> None:
         tried = cell.towers if small else replace(scratch, architecture="nano", resolution=32, tokenizer="")
         options = options if small else dict(spec_of(cell.model).smoke)
         check_contract(cell.model, tried, options, bool(negatives_of(cell.recipe, cell.negatives).texts))
+
+
+def study_of(command: str, out: Path, store: Path) -> AnyStudy:
+    """Return the study that a command of this program names, with these folders and the options of its models alone."""
+    words = shlex.split(command)
+    name = "".join(words[1:2])
+    known = [path.stem.replace("_", "-") for path in Path(__file__).parents[1].glob("[!_]*.py")]
+    presets = import_module(f"menagerie.studies.{choose('study', name, known).replace('-', '_')}").PRESETS
+    before, sys.argv[:] = sys.argv[:], [f"menagerie {name}", *words[2:], "--out", str(out), "--store", str(store)]
+    try:
+        study = parse_study(presets, "laptop" if "laptop" in presets else next(iter(presets)), "")[1].fill_in()
+    except SystemExit as error:
+        raise UserError(f"`{command}` isn't a command of this program, see above") from error
+    finally:
+        sys.argv[:] = before
+    return replace(study, scorers=only_models(study.scorers, study.models)) if isinstance(study, Study) else study

@@ -1,23 +1,19 @@
 """Checks that a claim's numbers are of runs, tests and tasks that its study plans, before anything is trained."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.study import Study, all_arms
+from menagerie.studies.frame.command import study_of
+from menagerie.studies.frame.study import all_arms
 from menagerie.studies.ledger.claim_file import ClaimFile
-from menagerie.studies.published.draw import study_of
-from menagerie.studies.runs.command_line import only_models
 
 
 def planned_arms(command: str, out: Path, store: Path) -> tuple[Arm, ...]:
     """Return the runs that a study's command trains in the longest case."""
-    study = study_of(command, out, store).fill_in()
-    if isinstance(study, Study):
-        study = replace(study, scorers=only_models(study.scorers, study.models))
+    study = study_of(command, out, store)
     study.check()
     return all_arms(study)
 

@@ -1,26 +1,21 @@
 """Draws the page of a published run from its restored folder: what docs keep of it."""
 
-import shlex
-import sys
 from collections.abc import Mapping
-from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import read_text
-from menagerie.studies.frame.command import changeable_options
+from menagerie.studies.frame.command import changeable_options, study_of
 from menagerie.studies.frame.page import DrawnParts, draw_parts
 from menagerie.studies.frame.run import Running
-from menagerie.studies.frame.study import AnyStudy, Study
+from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.ledger.claim_file import read_claims
 from menagerie.studies.ledger.table import HEADER, PUBLISHED, VERDICT, ledger_row
 from menagerie.studies.ledger.verdict import check_runs, judge_claim
 from menagerie.studies.published.blocks import PAGE
 from menagerie.studies.published.markdown import page_in_markdown
-from menagerie.studies.runs.command_line import only_models, parse_study
 from menagerie.studies.runs.folder import run_folder
 
 
@@ -57,9 +52,7 @@ def verdict_text(claim: str, out: Path) -> str:
 def draw_page(command: str, out: Path, store: Path) -> tuple[AnyStudy, DrawnParts]:
     """Write the tables and parts of the page of the study that `command` names from the finished runs in `out`; returns
     study and parts. Raises if one of its runs isn't there; trains nothing."""
-    study = study_of(command, out, store).fill_in()
-    if isinstance(study, Study):
-        study = replace(study, scorers=only_models(study.scorers, study.models))
+    study = study_of(command, out, store)
     with run_folder(out, study.as_recorded(), changeable_options(study), study.alone):
         running = Running(study.prepare(out), out)
         if waiting := running.waiting():
@@ -72,18 +65,3 @@ def draw_page(command: str, out: Path, store: Path) -> tuple[AnyStudy, DrawnPart
         drawn = draw_parts(running.study, records)
         running.study.export(records)
         return running.study, drawn
-
-
-def study_of(command: str, out: Path, store: Path) -> AnyStudy:
-    """Return the study that a recorded command names, with these folders."""
-    words = shlex.split(command)
-    name = "".join(words[1:2])
-    known = [path.stem.replace("_", "-") for path in Path(__file__).parents[1].glob("[!_]*.py")]
-    presets = import_module(f"menagerie.studies.{choose('study', name, known).replace('-', '_')}").PRESETS
-    before, sys.argv[:] = sys.argv[:], [f"menagerie {name}", *words[2:], "--out", str(out), "--store", str(store)]
-    try:
-        return parse_study(presets, "laptop" if "laptop" in presets else next(iter(presets)), "")[1]
-    except SystemExit as error:
-        raise UserError(f"`{command}` isn't a command of this program, see above") from error
-    finally:
-        sys.argv[:] = before
