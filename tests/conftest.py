@@ -44,7 +44,6 @@ def pytest_collection() -> Iterator[object]:
 
 def pytest_collection_finish() -> None:
     """Keep modules out of garbage collection: they are many objects, and none of them is garbage."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)  # seldom, because little of what tests make is garbage
 

@@ -5,10 +5,13 @@ those that make captions and splits are called a million times in the tests.
 """
 
 import inspect
+import marshal
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from functools import partial
 from importlib.machinery import SourceFileLoader
+from importlib.util import cache_from_source, source_hash
+from pathlib import Path
 from types import CodeType, SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -16,6 +19,7 @@ import jaxtyping
 from jaxtyping._import_hook import _JaxtypingLoader
 
 with_shapes = jaxtyping.jaxtyped
+KEPT = "enforced" + jaxtyping.__version__.replace(".", "")
 
 
 def install(packages: Sequence[str]) -> None:
@@ -27,9 +31,16 @@ def install(packages: Sequence[str]) -> None:
 
 
 def code_of(loader: Any, name: str) -> CodeType:
-    """The code of a module, decorated. jaxtyping would also read what the module imports under its own name, so that
-    each process would compile torch again."""
-    return loader.source_to_code(loader.get_data(loader.path), loader.path)
+    """The code of a module, decorated, which is kept beside its bytecode. jaxtyping would also read what the module
+    imports under its own name, so that each process would compile torch again."""
+    source = loader.get_data(loader.path)
+    key = source_hash(loader.path.encode() + source)
+    kept = Path(cache_from_source(loader.path, optimization=KEPT))
+    if kept.exists() and (found := kept.read_bytes()).startswith(key):
+        return marshal.loads(found[len(key) :])
+    code = loader.source_to_code(source, loader.path)
+    loader.set_data(str(kept), key + marshal.dumps(code))  # whole or not at all
+    return code
 
 
 def enforced(decorated: Any = None, *, typechecker: Callable) -> Any:
