@@ -22,6 +22,7 @@ AXES = {"pairs": "animal pairs in training", "hard_negatives": "training pairs w
 ACCURACY = "accuracy (%)"
 PALE = "A pale bar: the model prefers the same caption whatever the image, so the bar says nothing of binding."
 ROW = 22  # pixels of a row, for each colour in it
+LONGEST = 420  # pixels of a row's name
 SQUARE = 58
 MOST_TOGETHER = 6  # colours in one panel of points
 MOST_TICKS = 8  # values of a label that are all ticks
@@ -189,7 +190,8 @@ def draw_bars(part: Bars) -> DrawnFigure:
     rows, colours = ([*frame[name].dropna().unique()] for name in ("row", "colour"))
     name = "percentage points" if signed else f"{ACCURACY}, dotted: chance"
     scale = alt.Scale(zero=signed, nice=False, padding=8) if dotted else alt.Scale(domain=[0, 100])
-    x, y = alt.X("value:Q", title=name, scale=scale), alt.Y("row:N", sort=rows, title=None)
+    x = alt.X("value:Q", title=name, scale=scale)
+    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=LONGEST))
     look: dict[str, Any] = {"y": y}
     if part.colour:
         look |= {"yOffset": alt.YOffset("colour:N", sort=colours), "color": alt.Color("colour:N", sort=colours)}

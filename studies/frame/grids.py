@@ -144,9 +144,9 @@ def marked_models(records: Records) -> dict[str, str]:
     """Write beside each model's name whether it reads graphs, and which false texts and images its loss sees."""
     marks = {}
     for arm, result in records.results:
-        false = [f"sees {name}" for name in result.get("loss_negatives", ())]
         reads = ["reads graphs"] * ("graphs" in spec_of(arm.cell.model).reads)
-        marks[arm.cell.model] = ", ".join([title_of(arm.cell.model), *reads, *false])
+        sees = [f"sees {' and '.join(false)}"] if (false := result.get("loss_negatives")) else []
+        marks[arm.cell.model] = ", ".join([title_of(arm.cell.model), *reads, *sees])
     return marks
 
 
