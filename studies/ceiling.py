@@ -135,6 +135,8 @@ class Ceiling(AnyStudy):
             orders = f"the smallest width at which the form {form} orders all captions and images"
             yield Sentence(f"{CAPTION_NAMES[kind]}: {orders} is {said}.")
         yield Chart("ceiling", width_chart(fits[fits["loss"] == self.losses[0]]), says=FIGURE)
+        widths = widths_by_form(found)
+        yield Rows("widths", list(widths), widths.to_numpy().tolist(), says=WIDEST)
         header = [name.replace("_", " ") for name in found]
         yield Rows("smallest", header, found.astype(str).to_numpy().tolist(), says=TABLE)
         claims = list(claim_rows(found, self.seeds, len(self.objects)))
@@ -184,6 +186,21 @@ def smallest_widths(fits: "pd.DataFrame", largest: int) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
+def widths_by_form(found: "pd.DataFrame") -> "pd.DataFrame":
+    """Return the smallest widths as texts, with a row for each world and a column for each form and loss."""
+    codes = code_names(found)
+    if found["loss"].nunique() > 1:
+        codes = codes + ", " + found["loss"]
+    world = ["captions", "objects", "animals"]
+    wide = found.assign(code=codes).pivot(index=world, columns="code", values="width")
+    worlds = found[world].drop_duplicates().itertuples(index=False, name=None)
+    return wide.loc[list(worlds), codes.unique()].reset_index().astype(str)
+
+
+def code_names(frame: "pd.DataFrame") -> "pd.Series":
+    return frame["form"].where(frame["tokens"] == 1, frame["tokens"].astype(str) + " tokens")
+
+
 def width_text(widths: "pd.Series", seeds: int, largest: int) -> str:
     """Write the first widths of some seeds, such as "6", "6 to 8" or, where not all seeds have one, "> 24"."""
     if not seeds:
@@ -206,15 +223,15 @@ def width_chart(fits: "pd.DataFrame") -> Any:
     of captions, a line for each form and seed."""
     import altair as alt
 
-    several = fits["form"].where(fits["tokens"] == 1, fits["tokens"].astype(str) + " tokens")
-    frame = fits.assign(form=several, objects=fits["objects"].astype(str) + " objects")
+    frame = fits.assign(form=code_names(fits), objects=fits["objects"].astype(str) + " objects")
     ticks = alt.Axis(values=sorted(map(int, frame["width"].unique())))
     x = alt.X("width:Q", scale=alt.Scale(type="log", base=2, nice=False), axis=ticks, title="width")
     y = alt.Y("right:Q", title="ordered (%)", scale=alt.Scale(domain=[0, 100]))
     base = alt.Chart(frame).encode(x, y, alt.Color("form:N", sort=None, title=None), alt.Detail("seed:N"))
     marks = base.mark_line(opacity=0.5), base.mark_point(size=14).encode(tooltip=list(frame))
     layers = alt.layer(*marks).properties(width=190, height=130)
-    return layers.facet(row=alt.Row("captions:N", sort=None, title=None), column=alt.Column("objects:N", title=None))
+    kinds = list(frame["captions"].unique())
+    return layers.facet(row=alt.Row("captions:N", sort=kinds, title=None), column=alt.Column("objects:N", title=None))
 
 
 def claim_rows(found: "pd.DataFrame", seeds: int, objects: int) -> Iterator[tuple[str, ...]]:
@@ -249,6 +266,8 @@ CLAIMED = (
 FIGURE = """Percent of captions, or of images if lower, whose true partners all score above the false ones, by the width
 of a vector, token or slot. A line for each seed, up to the first width that orders everything. Composed codes: of what
 was fitted."""
+WIDEST = """The first width at which every true pair is above every false one, by caption and by image: the range over
+seeds. Composed codes: of what was fitted."""
 TABLE = """The first width at which every true pair is above every false one, by caption and by image, as the range over
 seeds; numbers are those at this width. Margin: the least difference of a true and a false score, times 100, the largest
 scale of CLIP; more steps raise it. Unseen: of compositions that the fit of a composed code left out, among all captions

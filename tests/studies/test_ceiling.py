@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import minimize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.ceiling import PRESETS, Ceiling, claim_rows, smallest_widths
+from menagerie.studies.ceiling import PRESETS, Ceiling, claim_rows, smallest_widths, widths_by_form
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures import code_fit
 from menagerie.studies.measures import free_codes as its
@@ -272,6 +272,16 @@ def test_a_claim_is_judged_once_all_fits_of_a_loss_have_ended():
     assert judged(fits_of(failed), fits_of(running, "margin")) == "not tested"
     waiting = smallest_widths(fits_of(running), 4).set_index("objects").loc[3]
     assert (waiting["seeds"], waiting["swaps from width"]) == ("1 of 1", "4")
+
+
+def test_widths_have_a_row_for_each_world_and_a_column_for_each_form_and_loss():
+    found = {key: (50.0, 100.0) for key in product((3, 2), (0, 1))}
+    found[3, 1] = (100.0,)
+    fits = pd.concat((fits_of(found), fits_of(found, "margin")))
+    widths = widths_by_form(smallest_widths(fits, 4))
+    assert list(widths) == ["captions", "objects", "animals", "vector, infonce", "vector, margin"]
+    assert widths["objects"].tolist() == ["3", "2"], "worlds keep their order"
+    assert widths["vector, margin"].tolist() == ["2 to 4", "4"]
 
 
 def scored(right):
