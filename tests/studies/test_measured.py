@@ -20,6 +20,7 @@ MEASURED = DOCS / "measured"
 LINK = re.compile(r"\((?:docs/|\.\./)?measured/([\w-]+\.csv)\)")
 FILLED = re.compile(r"<!-- csv ([\w-]+\.csv)")  # a block with the table of a file
 RESULTS = sorted((DOCS / "results").glob("*.md"))
+CHECKED = (*RESULTS, DOCS / "archive.md")
 # How columns begin whose numbers are not of these files, and rows.
 OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha", "what changes", "opposite in the batch")
 OTHER_ROWS = {"difference, 95 % interval"}
@@ -45,7 +46,7 @@ def measured_tables(page):
 
 def all_tables():
     """The tables of all pages. README has a column for each model."""
-    for page in (*RESULTS, DOCS / "archive.md"):
+    for page in CHECKED:
         for header, rows, files in measured_tables(page):
             yield pytest.param(header, rows, files, id=f"{page.stem} {files[0]} {header[1]}")
     for header, rows, files in measured_tables(ROOT / "README.md"):
@@ -120,7 +121,7 @@ def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
         printed = pd.read_csv(DOCS / "measured" / files[0], dtype=str, keep_default_na=False)[header]
         plain = printed.map(lambda cell: cell.replace("−", "-")).to_numpy().tolist()
         assert [[cell.replace("−", "-") for cell in row] for row in rows] == plain
-        assert any(f"<!-- csv {files[0]}" in page.read_text() for page in RESULTS)
+        assert any(f"<!-- csv {files[0]}" in page.read_text() for page in CHECKED)
         return
     results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"objects": str}) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
@@ -192,7 +193,7 @@ def test_claims_repeat_numbers_of_their_sections(page):
 def test_every_file_of_results_is_named():
     """And some tables are checked."""
     named = {file for param in all_tables() for file in param.values[2]} | {COVERAGE}
-    named |= {file for page in RESULTS for file in FILLED.findall(page.read_text())}
+    named |= {file for page in CHECKED for file in FILLED.findall(page.read_text())}
     assert named == {file.name for file in (DOCS / "measured").glob("*.csv")} != set()
 
 
