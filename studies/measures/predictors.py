@@ -97,17 +97,16 @@ def cells_with_predictors(
 def predictor_rows(records: Records, measured: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield rows (predictor, expected, test, over, value, low, high, p, runs, seeds) for what papers name: rank
     correlations with accuracy on each test of unseen scenes, over all runs, within a setting, and over the runs of each
-    model. Runs of a model with a seed are drawn together. Over one model's runs whatever follows the setting is
-    correlated."""
+    model, where there is one: a single run has none. Runs of a model with a seed are drawn together. Over one model's
+    runs whatever follows the setting is correlated."""
     for its, test in product(OF_PAPERS, UNSEEN):
         cells = cells_with_predictors(records, measured, (its,), test)
         runs, places = (list(map(tuple, cells[by].to_numpy())) for by in (["model", "seed"], setting_names(cells)))
         every = [("all runs", cells, runs, ()), ("within a setting", cells, runs, places)]
         every += [(str(model), own, own["seed"].tolist(), ()) for model, own in cells.groupby("model", sort=False)]
         for over, own, clusters, groups in every:
-            if len(own):
-                x, y = (own[name].to_numpy(float) for name in (its.name, ACCURACY))
-                found = correlation(x, y, clusters, groups)
+            x, y = (own[name].to_numpy(float) for name in (its.name, ACCURACY))
+            if len(own) and pd.notna((found := correlation(x, y, clusters, groups)).value):
                 row = {"predictor": its.name, "expected": its.sign, "test": test, "over": over}
                 row |= {name: getattr(found, name) for name in ("value", "low", "high", "p")}
                 yield row | {"runs": len(own), "seeds": own["seed"].nunique()}

@@ -144,6 +144,8 @@ def test_what_papers_name_predicts_within_each_model_if_it_follows_accuracy(stor
     labels = scores[["model", "seed", "pairs", "hard_negatives", "negated"]]
     rows = [labels.assign(part=its.part, measure=its.measure, value=value) for its, value in values.items()]
     found = pd.DataFrame(predictor_rows(stored, pd.concat(rows))).set_index(["predictor", "over"])
+    one = Records(stored.arms[:1], stored.out)
+    assert not list(predictor_rows(one, pd.concat(rows))), "a single run has no correlation"
     assert {*found["test"]} == {"unseen_pairs"}, "no run has tests of unseen compositions"
     for over, runs in {"all runs": 30, "within a setting": 30, "clip": 15, "sparo": 15}.items():
         row = found.loc[(first.name, over)]
