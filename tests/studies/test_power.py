@@ -1,10 +1,12 @@
 """The smallest difference that a study would decide, checked by simulated studies."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 
+from menagerie.studies.analysis import intervals
 from menagerie.studies.analysis.intervals import statistic_interval
 from menagerie.studies.analysis.power import Deviations, deviations_of, planned_clusters, smallest_decided
 
@@ -13,11 +15,12 @@ OF = Deviations(0.05, 0.1, 0.15)
 
 def names(seeds, pairs, shared):
     of_seed, of_pair = np.repeat(np.arange(seeds), pairs), np.tile(np.arange(pairs), seeds)
-    return of_seed.tolist(), (of_pair if shared else of_pair + of_seed * pairs).tolist()
+    return tuple(of_seed.tolist()), tuple((of_pair if shared else of_pair + of_seed * pairs).tolist())
 
 
 @pytest.mark.parametrize(("seeds", "pairs", "shared"), [(3, 8, False), (5, 12, False), (3, 24, True), (1, 12, False)])
-def test_studies_with_that_effect_are_decided_in_80_of_100(seeds, pairs, shared):
+def test_studies_with_that_effect_are_decided_in_80_of_100(seeds, pairs, shared, monkeypatch):
+    monkeypatch.setattr(intervals, "membership", cache(intervals.membership))  # all studies have the same names
     both = names(seeds, pairs, shared)
     of, counts = OF._replace(seed=OF.seed * (seeds > 1)), np.full(seeds * pairs, 16.0)
     values = of.draw(*both, np.random.default_rng(5)) + smallest_decided(of, counts, *both)
