@@ -91,10 +91,14 @@ def test_a_checkpoint_alone_runs_no_file_of_a_user(tmp_path):
         load_checkpoint(tmp_path)
 
 
-def test_checkpoint_contains_pretrained_weights_of_a_local_file(tmp_path):
-    """With their own context of 77 tokens, whatever ours is."""
+def test_checkpoint_contains_pretrained_weights_of_a_local_file(tmp_path, monkeypatch):
+    """With their own context of 77 tokens, whatever ours is; its towers have a block each."""
     import open_clip
 
+    config = open_clip.get_model_config("ViT-S-32-alt")
+    for tower in ("text_cfg", "vision_cfg"):
+        config[tower]["layers"] = 1
+    monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "ViT-S-32-alt", config)
     file = tmp_path / "weights.pt"
     torch.save(open_clip.create_model("ViT-S-32-alt", force_image_size=64).state_dict(), file)
     towers = TowerConfig("ViT-S-32-alt", str(file), resolution=64)

@@ -16,6 +16,7 @@ from menagerie.models.towers.build import build_towers, check_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
 NAME = "ViT-B-14-DINOv2"
+SMALLER = "vit_small_patch14_dinov2"
 SIDE = 28
 
 
@@ -40,11 +41,19 @@ def with_vision(monkeypatch, name, **options):
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, name, config)
 
 
-def test_oc_clip_binds_the_patches_of_dinov2(tmp_path, monkeypatch):
+def oc_clip():
+    return build_scorer(
+        "oc-clip",
+        TowerConfig(NAME, resolution=SIDE),
+        TextSpace(context=20),
+        {"dim": 16, "relation_dim": 8, "layers": 0},
+    )
+
+
+def test_oc_clip_binds_the_patches_of_dinov2(monkeypatch):
     """At 28 pixels: 2 x 2 patches of width 768, pixel statistics of ImageNet, timm's own layers."""
     with_vision(monkeypatch, NAME)
-    towers = TowerConfig(NAME, resolution=SIDE)
-    scorer = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0})
+    scorer = oc_clip()
     built = scorer.towers
     assert built.patch_sizes("oc-clip") == (768, 4)
     assert built.pixels.mean == (0.485, 0.456, 0.406)
@@ -60,6 +69,12 @@ def test_oc_clip_binds_the_patches_of_dinov2(tmp_path, monkeypatch):
         torch.testing.assert_close(seen["tokens"][:, -4:], built.image.patches(pixels))
     for k, (patches, prefix) in enumerate(given, start=1):
         torch.testing.assert_close(seen[f"block {k}"], torch.cat([prefix, patches], dim=1))
+
+
+def test_a_checkpoint_has_all_weights_of_both_towers(tmp_path, monkeypatch):
+    """Of the smaller image tower: its files are a quarter as large."""
+    with_vision(monkeypatch, NAME, timm_model_name=SMALLER)
+    scorer = oc_clip()
     save_checkpoint(tmp_path, "oc-clip", scorer)
     again = load_checkpoint(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(scorer.parameters(), again.parameters(), strict=True))
@@ -67,12 +82,12 @@ def test_oc_clip_binds_the_patches_of_dinov2(tmp_path, monkeypatch):
 
 def test_weights_of_both_towers_are_loaded_from_files(tmp_path, monkeypatch):
     """Of smaller image towers, which have the same tags."""
-    with_vision(monkeypatch, NAME, timm_model_name="vit_small_patch14_dinov2")
+    with_vision(monkeypatch, NAME, timm_model_name=SMALLER)
     with_vision(monkeypatch, "ViT-B-16", layers=1)
     torch.manual_seed(1)
     texts = open_clip.create_model("ViT-B-16", force_image_size=32)
     torch.save(texts.state_dict(), tmp_path / "texts.pt")
-    image = timm.create_model("vit_small_patch14_dinov2", img_size=SIDE, num_classes=0)
+    image = timm.create_model(SMALLER, img_size=SIDE, num_classes=0)
     torch.save(image.state_dict(), tmp_path / "image.pt")
     files = tmp_path / "texts.pt", tmp_path / "image.pt"
     with pytest.raises(UserError, match=r"aren't all prepared alike .*quick_gelu"):
