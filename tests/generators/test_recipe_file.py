@@ -1,6 +1,5 @@
 """Recipes as TOML files, and the commands that read them."""
 
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from menagerie.generators.audit.run import audit, audit_records
 from menagerie.generators.splits.recipe_file import FROZEN, SHIPPED, describe_recipe, read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from tests.command import run_here
+from tests.forked import Forked
 from tests.helpers.splits import in_memory
 
 TINY = 'world = "tiny"\nviews = 1\ntest_views = 1\ntest_scenes = 10\n'
@@ -85,10 +85,7 @@ def test_a_misspelt_recipe_is_refused_and_recipes_are_listed(tmp_path):
 def test_two_commands_on_one_store_both_end_right(tmp_path):
     (tmp_path / "r.toml").write_text('kind = "spatial"\n' + TINY)
     start = [sys.executable, "-m", "menagerie", "make", "r.toml", "--resolution", "16", "--pairs"]
-    both = [
-        subprocess.Popen([*start, pairs], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for pairs in ("0.5", "1")
-    ]
-    for process in both:
-        out, _ = process.communicate()
-        assert process.returncode == 0
-        assert all(finding.holds for finding in audit(tmp_path / out.splitlines()[-1]))
+    for command in [Forked([*start, pairs], tmp_path) for pairs in ("0.5", "1")]:
+        done = command.ended()
+        assert done.returncode == 0, done.stderr
+        assert all(finding.holds for finding in audit(tmp_path / done.stdout.splitlines()[-1]))
