@@ -27,11 +27,16 @@ SAMPLES = {
 
 
 @cache
+def scenes_of_tests(name):
+    """The scenes of the tests of a benchmark."""
+    return load_frozen(name).tested()
+
+
+@cache
 def unrendered(name):
     """The tests of a benchmark in memory, with nothing rendered."""
     bench = load_frozen(name)
-    tested = bench.tested()
-    split = of_planned(bench.recipe, tested)
+    split = of_planned(bench.recipe, scenes_of_tests(name))
     return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in bench.recipe.all_tests}
 
 
@@ -59,7 +64,7 @@ def test_scenes_and_texts_are_those_of_the_digests(name):
 def test_a_sample_of_the_images_has_the_bytes_that_it_had(name, tmp_path):
     """The command compares all of them."""
     bench = load_frozen(name)
-    chosen = [scene for scenes in bench.tested().values() for scene in scenes[:1]]
+    chosen = [scene for scenes in scenes_of_tests(name).values() for scene in scenes[:1]]
     store = SplitFolder(tmp_path, load_world(bench.recipe.world), bench.resolution)
     images, _ = store.renderer(1).render([each for scene in chosen for each in (scene, bench.recipe.swap(scene))])
     assert hashlib.sha256(images.tobytes()).hexdigest()[:16] == SAMPLES[name]
