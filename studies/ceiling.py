@@ -192,9 +192,8 @@ def widths_by_form(found: "pd.DataFrame") -> "pd.DataFrame":
     if found["loss"].nunique() > 1:
         codes = codes + ", " + found["loss"]
     world = ["captions", "objects", "animals"]
-    wide = found.assign(code=codes).pivot(index=world, columns="code", values="width")
-    worlds = found[world].drop_duplicates().itertuples(index=False, name=None)
-    return wide.loc[list(worlds), codes.unique()].reset_index().astype(str)
+    wide = found.assign(code=codes).pivot_table("width", world, "code", "first", sort=False)
+    return wide.reset_index().astype(str)
 
 
 def code_names(frame: "pd.DataFrame") -> "pd.Series":
