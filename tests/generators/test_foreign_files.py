@@ -21,7 +21,7 @@ from tests.helpers.benchmark_files import MAKERS, build, make_karpathy_test, out
 from tests.helpers.source_files import MAKERS as SOURCES
 from tests.helpers.source_files import make_scene_graphs
 
-TURNS = 60  # damaged files of each case; 200 of shards
+TURNS = 30  # damaged files of each case; 200 of shards
 EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "0"))
 WRITTEN = (".json", ".jsonl", ".csv", ".txt")
 

@@ -9,6 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module, own_sources
 from menagerie.studies.runs.cell import own_files
 from tests.command import QUICK, WAIT_SECONDS
+from tests.forked import run_forked
 from tests.helpers.splits import lend_atlas
 
 LAYERS = """
@@ -58,17 +59,15 @@ def folder(tmp_path_factory):
     return place
 
 
-def output(folder, *command):
-    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_files_in_a_package_import_what_lies_beside_them(folder):
     options = [*QUICK, "--steps", "2", "--models", "mine.py:Mine", "--loaders", "1", "--out", "run"]
-    output(folder, "-m", "menagerie", "binding-grid", *options)
+    trained = run_forked([sys.executable, "-m", "menagerie", "binding-grid", *options], folder)
+    assert trained.returncode == 0, trained.stderr
     assert (folder / "run" / "report.html").stat().st_size
-    assert output(folder, "program.py").split() == ["1", "1", "models.layers"]
+    program = [sys.executable, "program.py"]
+    done = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1", "1", "models.layers"]
 
 
 def test_a_module_of_another_folder_is_not_taken_for_the_files_own(tmp_path, monkeypatch):

@@ -2,9 +2,6 @@
 
 import ast
 import re
-import resource
-import shlex
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -71,17 +68,6 @@ def test_the_notebook_code_of_readme_runs(tmp_path):
     assert {"unseen_pairs", "different_bag"} <= ast.literal_eval(subsets)
 
 
-def processor_seconds(*command: str, folder) -> float:
-    """The processor time (s) of a command and its processes."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *command], cwd=folder, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def test_the_first_dry_run_of_readme_takes_seconds(tmp_path):
-    """A busy machine, where everything takes more processor time, may take as much longer as torch takes to load."""
+def test_the_first_dry_run_of_readme_says_how_long_training_takes(tmp_path):
     line = next(line for line in block_with("--dry-run").splitlines() if "--dry-run" in line)
-    script, *options = shlex.split(line, comments=True)[1:]
-    loading = processor_seconds("-c", "import torch", folder=tmp_path)
-    assert processor_seconds(str(ROOT / script), *options, folder=tmp_path) < max(10, 6 * loading)
+    assert re.search(r"the steps take at most about [\d.]+ (minutes|hours)", paste(line + "\n", tmp_path))
