@@ -13,11 +13,12 @@ import torch
 from scipy.optimize import minimize
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.ceiling import PRESETS, Ceiling, claim_rows, smallest_widths, widths_by_form
+from menagerie.studies.ceiling import PRESETS, Ceiling
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures import code_fit
 from menagerie.studies.measures import free_codes as its
 from menagerie.studies.measures import truth_matrix as world_of
+from menagerie.studies.measures.code_widths import claim_rows, smallest_widths, widths_by_form
 from menagerie.studies.runs.cell import AnyJob
 from tests.command import ROOT, succeed
 
