@@ -1,4 +1,4 @@
-"""Runs commands in forks of the tests' server of workers, so that no interpreter has to start."""
+"""Runs commands in forks of the tests' server of workers: no interpreter has to start, and figures are grey."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from multiprocessing import forkserver, process
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.command import WAIT_SECONDS, as_before, execute, until
+from tests.command import WAIT_SECONDS, as_before, execute, no_figures, until
 
 
 class Forked(ForkServerProcess):
@@ -40,7 +40,9 @@ class Forked(ForkServerProcess):
         process.ORIGINAL_DIR = str(self.folder)  # where its workers look for its script
         os.environ.clear()
         os.environ.update(self.environment)
-        sys.exit(execute(self.command, self.folder))
+        with no_figures():
+            status = execute(self.command, self.folder)
+        sys.exit(status)
 
     def poll(self) -> int | None:
         """Its exit status, if it has ended."""
