@@ -222,7 +222,7 @@ def stage_sentences(rows: pd.DataFrame, names: Mapping[str, str], axes: Sequence
         where = f" ({said})" if said else ""
         image, text = (means.get(f"{part} embedding", NOTHING) for part in (IMAGE, TEXT))
         less = "text" if text.high < image.low else "image" if image.high < text.low else ""
-        lost = f" Binding is lost in the {less}'s embedding." if less else ""
+        lost = f" A linear probe finds less in the {less}'s embedding." if less else ""
         yield f"{names[model]}{where}, bits (of 1, chance 0) on which animal has which texture: {held}.{lost}"
 
 

@@ -51,7 +51,7 @@ def test_figures_and_table_have_the_means_over_seeds(rows):
     assert steps["image embedding"].to_dict() == pytest.approx({10: 0.41, 20: 0.81})
     assert len(layer_lines(last)) == len(PLACES)
     said = list(stage_sentences(last.assign(step=None), {"clip": "CLIP"}))
-    assert said[0].endswith("Binding is lost in the text's embedding.")
+    assert said[0].endswith("A linear probe finds less in the text's embedding.")
 
 
 @pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])
