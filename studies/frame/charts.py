@@ -61,7 +61,8 @@ def chance_rule(**encoding: Any) -> alt.Chart:
 
 def write_chart(path: Path, chart: alt.TopLevelMixin) -> Markup:
     """Write a chart to `path`, a PNG, and as an SVG beside it; returns its specification as JSON for a page."""
-    specification = chart.to_dict()
+    with alt.data_transformers.disable_max_rows():  # Altair refuses more than 5000
+        specification = chart.to_dict()
     specification["config"] = CONFIG
     with whole_file(path) as temporary:
         temporary.write_bytes(vl_convert.vegalite_to_png(specification, scale=SCALE))

@@ -1,5 +1,6 @@
 """Figures as files, and what they must look like."""
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +10,7 @@ from PIL import Image
 
 from menagerie.studies.analysis.pictures import DOTS_PER_INCH, svg, write_figure
 from menagerie.studies.analysis.tables import accuracy_style, colour_at, ink, styled_table
+from menagerie.studies.frame.charts import write_chart
 
 
 def drawn():
@@ -34,6 +36,12 @@ def test_figure_has_the_same_bytes_each_time(tmp_path):
 def luminance(colour):
     channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     return float(np.dot([0.2126, 0.7152, 0.0722], channels))
+
+
+def test_a_chart_may_have_more_rows_than_altair_allows(tmp_path):
+    chart = alt.Chart(pd.DataFrame({"x": range(5001)})).mark_tick().encode(x="x:Q")
+    assert '"x": 5000' in write_chart(tmp_path / "a.png", chart)
+    assert Image.open(tmp_path / "a.png").size[0] > 100
 
 
 def test_numbers_contrast_with_every_colour():
