@@ -109,7 +109,7 @@ def make_split(data: Mapping[str, Any], side: int, folder: Path, store: Path) ->
     return make_splits(SplitFolder(store, load_world(recipe.world), side), [recipe], usable_cores())[recipe]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def tests_of(file: Path) -> pd.DataFrame:
     """Return the predictions of a split's tests without scores, as `evaluate` writes them. Where a record has several
     false captions, the one that the model preferred isn't known, and is empty."""
