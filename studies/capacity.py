@@ -18,11 +18,10 @@ from menagerie.envs.core.validation import SCENES, Range, Several
 from menagerie.envs.layouts import MOST
 from menagerie.generators.splits.multi_object import MultiObjectRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, KnownResults, as_column
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import LEARNS, SHALLOW, SMOKE
+from menagerie.studies.frame.grids import LEARNS, SMOKE
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Heading, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -128,9 +127,6 @@ PRESETS = {
         **{"most": (2,), "test_objects": (2, 3), "triplets": (1,), "train_scenes": 240, "views": 4},
     ),
     "laptop": Capacity(**LEARNS, models=FIVE, improved=True),
-    "shallow": Capacity(
-        **SHALLOW | {"recipe": Recipe(steps=3000, single_object_phase=0.25)}, models=FIVE, improved=True
-    ),
 }
 
 if __name__ == "__main__":

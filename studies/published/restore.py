@@ -1,5 +1,6 @@
 """Makes the folder of a study again from its published records. Splits are made again, nothing is trained."""
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -63,11 +64,16 @@ def restore_run(name: str, out: Path, records: Path, store: Path) -> dict[str, A
         if not (file := path_inside(out, path)).exists():
             write_text(file, text)
     rows = {cell: its for cell, its in table.groupby("id", sort=False)}
-    for cell, result in rest["results"].items():
+    for cell, result in sorted(rest["results"].items(), key=data_of_result):  # runs on one split follow each other
         folder = path_inside(out, f"cells/{cell}")
         if not (folder / RESULT).exists():
             restore_cell(folder, result, rows.get(cell), store)
     return rest["about"]
+
+
+def data_of_result(item: tuple[str, Mapping[str, Any]]) -> str:
+    """Return what decides the split of a run, given with its name, as JSON."""
+    return json.dumps(item[1].get("settings", {}).get("data"), sort_keys=True)
 
 
 def claim_folder(out: Path, name: str, config: Mapping[str, Any]) -> None:
@@ -109,7 +115,7 @@ def make_split(data: Mapping[str, Any], side: int, folder: Path, store: Path) ->
     return make_splits(SplitFolder(store, load_world(recipe.world), side), [recipe], usable_cores())[recipe]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1)
 def tests_of(file: Path) -> pd.DataFrame:
     """Return the predictions of a split's tests without scores, as `evaluate` writes them. Where a record has several
     false captions, the one that the model preferred isn't known, and is empty."""

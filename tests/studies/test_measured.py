@@ -87,15 +87,14 @@ STAGES["score"] = ("image and text", "score")
 PRINTED = "printed-"  # how files begin that are a table of a study's page, cell by cell
 COVERAGE = "coverage-of-intervals.csv"  # whose table is in docs/reports.md
 CAPACITY = "capacity-"  # how files of numbers of objects begin
-TRAINED = {"one object": "1", "up to two": "1+2", "up to three": "1+2+3"}
-IMPROVED = ", improved"  # behind the name of a model
+TRAINED = {"up to two": "1+2"}
 
 
 def capacity_cell(results, names, title, column, _):
     """Swaps by the number of objects in images, of a model trained on so many."""
     model, _, trained = title.rpartition(", ")
-    name = names[model.removesuffix(IMPROVED)] + (IMPROVED if model.endswith(IMPROVED) else "")
-    its = results[(results["model"] == name) & (results["objects"] == TRAINED[trained]) & (results["task"] == "swap")]
+    its = results[(results["model"] == names[model]) & (results["objects"] == TRAINED[trained])]
+    its = its[its["task"] == "swap"]
     values = (100 * its[its["subset"] == f"seen_{column.partition(' ')[0]}"]["accuracy"]).tolist()
     return f"{mean(values):.1f} ± {stdev(values):.1f}"
 
