@@ -1,4 +1,4 @@
-"""The tables of README, docs/results and docs/archive.md against the results that they are of, where docs/measured
+"""The tables of README, docs/results and docs/archive against the results that they are of, where docs/measured
 keeps these; what is claimed in short against the section that it is from."""
 
 import re
@@ -20,7 +20,7 @@ MEASURED = DOCS / "measured"
 LINK = re.compile(r"\((?:docs/|\.\./)?measured/([\w-]+\.csv)\)")
 FILLED = re.compile(r"<!-- csv ([\w-]+\.csv)")  # a block with the table of a file
 RESULTS = sorted((DOCS / "results").glob("*.md"))
-CHECKED = (*RESULTS, DOCS / "archive.md")
+CHECKED = (*RESULTS, DOCS / "archive.md", *(DOCS / "archive").glob("*.md"))
 # How columns begin whose numbers are not of these files, and rows.
 OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha", "what changes", "opposite in the batch")
 OTHER_ROWS = {"difference, 95 % interval"}
