@@ -193,7 +193,7 @@ def map_layers(x: alt.X, y: alt.Y) -> list[alt.Chart]:
         return alt.Chart().transform_filter(condition)
 
     scale = alt.Scale(domain=[*COLOURS], range=[*COLOURS.values()])
-    legend = alt.Legend(columns=2, symbolType="square", symbolStrokeColor="#999", symbolSize=160)
+    legend = alt.Legend(columns=1, symbolType="square", symbolStrokeColor="#999", symbolSize=160)
     colour = alt.Color("area:N", scale=scale, legend=legend)
     fade = alt.condition("datum.pale", alt.value(0.3), alt.value(1))
     areas = only("datum.kind == 'area'").mark_rect(strokeWidth=0)

@@ -86,17 +86,6 @@ STAGES["score"] = ("image and text", "score")
 
 PRINTED = "printed-"  # how files begin that are a table of a study's page, cell by cell
 COVERAGE = "coverage-of-intervals.csv"  # whose table is in docs/reports.md
-CAPACITY = "capacity-"  # how files of numbers of objects begin
-TRAINED = {"up to two": "1+2"}
-
-
-def capacity_cell(results, names, title, column, _):
-    """Swaps by the number of objects in images, of a model trained on so many."""
-    model, _, trained = title.rpartition(", ")
-    its = results[(results["model"] == names[model]) & (results["objects"] == TRAINED[trained])]
-    its = its[its["task"] == "swap"]
-    values = (100 * its[its["subset"] == f"seen_{column.partition(' ')[0]}"]["accuracy"]).tolist()
-    return f"{mean(values):.1f} ± {stdev(values):.1f}"
 
 
 def bits_cell(results, names, title, column, _):
@@ -124,8 +113,7 @@ def test_tables_of_docs_are_those_of_the_results_they_name(header, rows, files):
         return
     results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"objects": str}) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
-    cell_of = {CAPACITY: capacity_cell, BITS: bits_cell}
-    cell_of = next((its for start, its in cell_of.items() if files[0].startswith(start)), accuracy_cell)
+    cell_of = bits_cell if files[0].startswith(BITS) else accuracy_cell
     for title, *cells in (row for row in rows if row[0] not in OTHER_ROWS):
         relation = ""
         for column, cell in zip(header[1:], cells, strict=True):
