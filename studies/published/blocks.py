@@ -1,6 +1,6 @@
 """Blocks in pages of docs that repeat what is kept of published runs, between two comments:
 
-    <!-- sentences NAME -->       the first sentences of its page
+    <!-- sentences NAME -->       the first sentences of its page, as a list
     <!-- table NAME: TABLE -->    a table; `: COLUMN; COLUMN` behind it chooses columns
     <!-- figure NAME: FIGURE -->  a figure
     <!-- csv FILE -->             a table of runs without records; `: COLUMN; COLUMN` as above
@@ -51,7 +51,8 @@ def filled(path: Path, measured: Path) -> str:
 
 
 def sentences_block(path: Path, measured: Path, words: str) -> str:
-    return kept_part(measured, words, SENTENCES, "")
+    kept = kept_part(measured, words, SENTENCES, "")
+    return "\n".join(f"- {line.strip('*')}" for line in kept.splitlines() if line)
 
 
 def table_block(path: Path, measured: Path, words: str) -> str:

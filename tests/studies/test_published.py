@@ -137,7 +137,7 @@ def test_docs_repeat_what_is_kept_and_check_says_what_differs(folder, tmp_path, 
         header, _, first, second = (line for line in text.splitlines() if line.startswith("|"))
         assert header == "| swap | model |"
         assert [line.split("|")[2].strip() for line in (first, second)] == ["clip", "oc-clip"]
-        assert "**On unseen pairs, with pairs" in text
+        assert "- On unseen pairs, with pairs" in text
         assert "(measured/grid/accuracy.svg)" in text
         for name in ("results.csv", "page.md", "accuracy.svg"):
             assert (docs / "measured/grid" / name).exists()
