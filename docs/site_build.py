@@ -19,7 +19,7 @@ DOCS = Path(__file__).parent
 FRONT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}  # pages from files above docs/
 LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 DATA = (".csv", ".cff")
-UNSEARCHED = ("archive.md", "archive/one-layer.md", "changelog.md")  # the search would find their old numbers first
+UNSEARCHED = ("archive", "changelog.md")  # how pages begin whose old numbers the search would find first
 OBJECT = re.compile(r"^::: ([\w.]+)\n(?!    )", re.MULTILINE)  # a public object, which gets a page of its own
 EXAMPLES = ("api.md", "extending.md", *(f"tutorials/{its.name}" for its in sorted((DOCS / "tutorials").glob("*.md"))))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -137,7 +137,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         known = files.get_file_from_path(target)
         return posixpath.relpath(target, posixpath.dirname(name) or ".") if known else found[1]
 
-    if name in UNSEARCHED:
+    if name.startswith(UNSEARCHED):
         page.meta["search"] = {"exclude": True}
     if name.startswith("reference/") and (DOCS / name).exists():  # not the page of an object
         markdown = OBJECT.sub(lambda its: object_line(its[1]), markdown)

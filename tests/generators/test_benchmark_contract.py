@@ -26,7 +26,7 @@ RANDOM_TIES = {*clevr_bind.RELATIONS, "left/right", "bottom/top", "blue/red", "g
 FOLDERS_ALONE = ("zero-shot", "imagenet-ao", "ncd")  # no file says which images there should be
 PROBES = ("probe", "probe-torchvision")  # need all their images
 GRADED = {"cola-single"}  # its score isn't right or wrong; tested in test_halves.py
-DRAWS = 50
+DRAWS = 100
 
 
 @pytest.fixture(scope="module", params=sorted(MAKERS.keys() - GRADED))

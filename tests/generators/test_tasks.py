@@ -41,11 +41,13 @@ def scenes_of(kind, world=WORLD):
     """Two animals in all textures and sizes; where a task swaps textures, in two different ones."""
     return [
         scene
-        for background, first, second in product(WORLD.backgrounds, WORLD.textures, WORLD.textures)
+        for background, first, second, view in product(
+            WORLD.backgrounds, WORLD.textures, WORLD.textures, range(1 if world.sizes else 3)
+        )
         for slots in ([its.slots for its in RELATIONS.values()] if kind == "spatial" else [("left", "right")])
         if kind == "spatial" or first != second
         for scene in world.in_sizes(
-            Scene(background, (Object("cat", first, slots[0]), Object("giant tortoise", second, slots[1])), 0)
+            Scene(background, (Object("cat", first, slots[0]), Object("giant tortoise", second, slots[1])), view)
         )
     ]
 
