@@ -214,14 +214,14 @@ def flaky(request: Request) -> Sent | None:
     if request.number:
         return good(request)
     if kind == 0:
-        time.sleep(2)
+        time.sleep(8)
     busy = Sent("", 503), Sent("", 429, (("Retry-After", "0"),))
     return (good(request), None, good(request)._replace(cut=True), Sent(body=b'{"choices": []}'), *busy)[kind]
 
 
 def test_requests_are_repeated_until_a_flaky_server_answers():
     with ChatService(flaky) as service:
-        parser, wanted = opened(service, timeout=1, concurrency=8), captions(24)
+        parser, wanted = opened(service, timeout=4, concurrency=8), captions(24)
         assert parser.parse(wanted) == [expected(caption) for caption in wanted]
         assert service.captions() == dict.fromkeys(wanted, 2)
         assert parser.parser.spent() == {"requests": 48, "repeated": 24, "tokens_in": 2400, "tokens_out": 240}
