@@ -102,7 +102,7 @@ class Capacity(SplitStudy):
             says = f"binds up to {rising[bound - 1][0]} objects" if bound else "doesn't bind even two objects"
             numbers = "; ".join(f"{estimate} with {n} objects" for n, estimate in rising)
             trained = f"Trained on up to {max(self.most)} objects, {model_title(model)} {says}"
-            yield Sentence(f"{trained}. Binding means {self.enough:.0%} of swaps right; it has {numbers}.")
+            yield Sentence(f"{trained}. Binding means {self.enough:.0%} of swaps right on average; it has {numbers}.")
 
 
 def model_title(model: str) -> str:
