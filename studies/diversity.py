@@ -317,7 +317,7 @@ PRESETS = {
     ),
     # Captions that leave objects out teach captions of one object, by which animals are recognised.
     "laptop": Diversity(
-        **LEARNS | {"recipe": replace(LEARNS["recipe"], steps=6000)},
+        **LEARNS | {"recipe": replace(LEARNS["recipe"], steps=8000)},
         **{"classes": 4, "coverage": (0.25, 0.5, 0.75), "worlds": ("four-textures",), "more_scenes": (24_000,)},
         **{"train_scenes": 8000, "views": 64, "base": MultiObjectRecipe(mentioned=0.5)},
     ),
