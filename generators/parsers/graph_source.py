@@ -19,6 +19,7 @@ from menagerie.generators.captions.contents import phrases
 from menagerie.generators.captions.graph import SceneGraph, with_moved_attributes, without_nodes
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser, read_parser
+from menagerie.generators.parsers.rules import GrammarRules
 from menagerie.generators.vocabulary import Vocabulary
 
 GENERATOR = "generator"
@@ -80,6 +81,8 @@ class ReadGraphs:
         self.source, self.seed = source, seed
         self.known: Mapping[str, Object] = dict(phrases(words)) if source.moved_attributes else {}
         self.parser: CaptionParser | None = None if source.graphs == GENERATOR else open_parser(source.graphs, parses)
+        if self.parser and isinstance(rules := self.parser.parser, GrammarRules):
+            rules.learn_names(words)
 
     def __call__(self, caption: str, graph: SceneGraph) -> SceneGraph:
         """Return the graph that models read for a caption, with drawn errors. `graph` is the generator's."""

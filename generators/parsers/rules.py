@@ -20,7 +20,7 @@ from menagerie.generators.parsers.registry import NoOptions, ParserSpec
 from menagerie.generators.parsers.world_grammar import parse_caption as parse_in_world
 from menagerie.generators.vocabulary import Vocabulary
 
-VERSION = 2  # of the grammar in generators/parsers/world_grammar.py
+VERSION = 3  # of the grammar in generators/parsers/world_grammar.py, and of the names that it knows
 # Takes the place of a background that a caption doesn't name; no caption has this word.
 NOWHERE = "nowhere-at-all"
 EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the graph yourself"
@@ -99,7 +99,7 @@ class RulesOptions:
     """The options of `rules`."""
 
     world: str = ""
-    """World that gives the names: name or TOML file; empty: built-in ones, pug's textures."""
+    """World that gives the names: name or TOML file; empty: of the data, else built-in ones."""
 
 
 class GrammarRules(Parser):
@@ -108,6 +108,12 @@ class GrammarRules(Parser):
     def __init__(self, options: RulesOptions) -> None:
         """Load the names of the world; raises `UserError` if there is no such world."""
         self.words = Vocabulary.of(vocabulary_of(options.world)) if options.world else vocabulary_of("")
+        self.named = bool(options.world)
+
+    def learn_names(self, words: Vocabulary) -> None:
+        """Parse captions with the names of the data, unless an option names a world."""
+        if not self.named:
+            self.words = words
 
     def identity(self) -> Mapping[str, Any]:
         """The version of the rules, and the known names."""

@@ -233,6 +233,7 @@ def shared_split_values(records: Records) -> dict[str, str]:
 
 
 TIME = "CPU ms a step"
+PARSES = "graphs of a parser"
 
 
 def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -246,8 +247,9 @@ def describe_models(records: Records, results: Sequence[Mapping[str, Any]]) -> d
 
 def model_table(models: Sequence[str], results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Make a table with a row per model with a finished cell: parameters, images of all steps, the median processor
-    time of a step, and the negatives in its loss, besides the other images and captions of a batch."""
-    rows = []
+    time of a step, the negatives in its loss, besides the other images and captions of a batch, and if a parser made
+    graphs how many captions it couldn't parse."""
+    rows, parses = [], any("parsed" in result for result in results)
     for model in models:
         if not (of_model := [result for result in results if result["model"] == model]):
             continue
@@ -261,5 +263,7 @@ def model_table(models: Sequence[str], results: Sequence[Mapping[str, Any]]) -> 
         if "graphs" not in negatives and spec_of(model).local_loss:
             negatives += " (of altered scene graphs: no caption here states a relation that could be altered)"
         time = f"{1000 * statistics.median(known):.0f}" if known else DASH
-        rows.append([short_name(model), *sizes, time, negatives])
-    return pd.DataFrame(rows, columns=["model", "parameters", "images in all steps", TIME, "negatives in its loss"])
+        parsed = "; ".join(dict.fromkeys(result["parsed"] for result in of_model if "parsed" in result)) or DASH
+        rows.append([short_name(model), *sizes, time, negatives, *([parsed] if parses else [])])
+    columns = ["model", "parameters", "images in all steps", TIME, "negatives in its loss"]
+    return pd.DataFrame(rows, columns=[*columns, *([PARSES] if parses else [])])

@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 from safetensors.numpy import load_file
 
-from menagerie.generators.parsers.graph_source import GraphSource
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.graph_source import GraphSource, ReadGraphs
+from menagerie.generators.vocabulary import Vocabulary
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.graphs import open_material
@@ -87,6 +90,18 @@ def test_graphs_of_the_grammar_are_the_generators(ran):
     assert predictions(ran["plain"]) == predictions(ran["rules"])
     assert " 0 fell back" in result(ran["rules"])["parsed"]
     assert "parsed" not in result(ran["plain"])
+
+
+@pytest.mark.parametrize("graphs", ["rules", "rules:world=eight"])
+def test_rules_know_the_names_of_the_data(graphs):
+    """Unless another world is named; there a caption of unknown textures is one node, and is counted."""
+    words = Vocabulary.of(load_world("eight-textures"))
+    texture = next(name for name in words.textures if name not in load_world("eight").textures)
+    one, two = (f"{texture} {animal}" for animal in words.animals[:2])
+    read = ReadGraphs(GraphSource(graphs=graphs), words, 0)
+    nodes = read(f"a {one} and a {two} in the {words.backgrounds[0]}", SceneGraph(("unread",))).nodes
+    assert (set(nodes) == {one, two, words.backgrounds[0]}) == (graphs == "rules")
+    assert read.parser.counts().parsed == (graphs == "rules")
 
 
 def test_tests_alone_are_scored_with_the_weights_of_a_finished_cell(ran, tmp_path):
