@@ -54,7 +54,7 @@ def widths_by_form(found: "pd.DataFrame") -> "pd.DataFrame":
         codes = codes + ", " + found["loss"]
     world = ["captions", "objects", "animals"]
     wide = found.assign(code=codes).pivot_table("width", world, "code", "first", sort=False)
-    return wide.reset_index().astype(str)
+    return wide.fillna(WAITING).reset_index().astype(str)  # of worlds that some codes haven't reached yet
 
 
 def code_names(frame: "pd.DataFrame") -> "pd.Series":

@@ -13,6 +13,7 @@ import torch
 from scipy.optimize import minimize
 
 from menagerie.envs.core.errors import UserError
+from menagerie.studies.analysis.tables import WAITING
 from menagerie.studies.ceiling import PRESETS, Ceiling
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures import code_fit
@@ -283,6 +284,8 @@ def test_widths_have_a_row_for_each_world_and_a_column_for_each_form_and_loss():
     assert list(widths) == ["captions", "objects", "animals", "vector, infonce", "vector, margin"]
     assert widths["objects"].tolist() == ["3", "2"], "worlds keep their order"
     assert widths["vector, margin"].tolist() == ["2 to 4", "4"]
+    begun = pd.concat((fits_of(found), fits_of({(3, 0): (100.0,)}, "margin")))
+    assert widths_by_form(smallest_widths(begun, 4))["vector, margin"].tolist() == ["2", WAITING]
 
 
 def scored(right):
