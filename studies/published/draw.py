@@ -24,7 +24,8 @@ def kept_texts(name: str, about: Mapping[str, Any], out: Path, store: Path, figu
     figures, and the verdict if it tests a claim of the ledger."""
     study, drawn = draw_page(about["command"], out, store)
     origin = f"Made of published records. Command: `{about['command']}`, at commit {about['commit']}: {about['runs']} "
-    origin += f"runs, {about['seeds']} seeds, {about['minutes']:g} minutes of a core. {about['machine']}."
+    taken = "" if about["minutes"] is None else f", {about['minutes']:g} minutes of a core"
+    origin += f"runs, {about['seeds']} seeds{taken}. {about['machine']}."
     texts = {PAGE: page_in_markdown(study.title, origin, drawn), "results.csv": read_text(out / "results.csv")}
     if name.startswith(PUBLISHED):
         texts[VERDICT] = verdict_text(name.removeprefix(PUBLISHED), out)

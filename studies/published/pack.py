@@ -169,13 +169,14 @@ def plain_command(recorded: str) -> str:
 
 
 def describe_run(results: Collection[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a row of the index."""
+    """Return a row of the index. Minutes are None of runs that don't record their time, such as fits."""
+    taken = [result["seconds"] for result in results if "seconds" in result]
     origins = sorted((result["provenance"] for result in results), key=itemgetter("started"))
     return {
         "command": origins[-1]["command"],
         "commit": join_values(its["commit"] for its in origins),
         "machine": join_values(its["processor"] for its in origins),
-        "minutes": round(sum(result.get("seconds", 0) for result in results) / 60, 1),
+        "minutes": round(sum(taken) / 60, 1) if taken else None,
         "versions": join_values(", ".join(map(" ".join, its["versions"].items())) for its in origins),
         "runs": len(results),
         "seeds": len({result["seed"] for result in results}),

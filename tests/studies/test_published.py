@@ -15,7 +15,7 @@ from menagerie.studies.frame.records import read
 from menagerie.studies.published.blocks import filled
 from menagerie.studies.published.check import check_published
 from menagerie.studies.published.draw import draw_page
-from menagerie.studies.published.pack import add_run, plain_command
+from menagerie.studies.published.pack import add_run, describe_run, plain_command
 from menagerie.studies.published.restore import four_scores, restore_run
 from tests.command import GRID, QUICK, no_figures, succeed
 from tests.faults.our_files import Norm
@@ -222,3 +222,9 @@ def test_labels_may_be_renamed_and_margins_may_not_be_changed(folder):
 def test_a_command_names_no_place():
     recorded = "python /a/studies/text_embeddings.py --out /b/runs --store=/c --seeds 3 --tuned ''"
     assert plain_command(recorded) == "menagerie text-embeddings --seeds 3 --tuned ''"
+
+
+def test_minutes_are_unknown_where_no_run_recorded_them():
+    fit = {"provenance": dict.fromkeys(("command", "started", "commit", "processor"), "") | {"versions": {}}, "seed": 0}
+    assert describe_run([fit])["minutes"] is None
+    assert describe_run([fit, fit | {"seconds": 90}])["minutes"] == 1.5
