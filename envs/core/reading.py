@@ -94,7 +94,7 @@ def open_file(path: Path, most: int | None = None, buffering: int = -1) -> Binar
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
     """Read a whole regular file; raises if it has more than `most` bytes."""
     with open_file(path, most) as file, reading(path):
-        content = file.read(most + 1)
+        content = file.read()  # with a number, Python would reserve as many bytes
     if len(content) > most:  # it grew in between
         raise Unreadable(f"{path} has more than {most >> 20} MB")
     return content

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -70,6 +71,15 @@ def test_too_large_files_are_refused_unread(tmp_path):
         with pytest.raises(Unreadable, match=r"a.json has 1099511627776 bytes, more than \d+ MB"):
             read(tmp_path / "a.json")
     assert read_bytes(Path("/proc/self/cmdline"))  # whose size is 0
+
+
+def test_a_small_file_takes_little_memory_however_large_it_may_be(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    tracemalloc.start()
+    assert read_bytes(tmp_path / "a.txt", 4 << 30) == b"a"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 5000, 200_000])
