@@ -12,7 +12,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import is_system_file
 from menagerie.envs.core.records import sha256
-from menagerie.models.cell_results import CONFIG, WEIGHTS
+from menagerie.models.cell_results import CONFIG
 from menagerie.models.registry import is_own, spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 
@@ -59,12 +59,13 @@ class Checkpoint(ScorerSource):
     """Name of the scorer; for a user's class file.py:Class, whose file is run."""
 
     def identity(self) -> str:
-        """Hash of the checkpoint's two files, and of the source files of a user's class."""
+        """Hash of the checkpoint's description, which has the digest of its weights, and of the source files of a
+        user's class."""
         from menagerie.models.checkpoint import scorer_config
 
         scorer_config(self.folder)  # raises if the weights aren't this cell's
         code = own_sources(file_of_name(self.model)) if is_own(self.model) else []
-        return digest_files([self.folder / CONFIG, self.folder / WEIGHTS, *code])
+        return digest_files([self.folder / CONFIG, *code])
 
     @property
     def reads(self) -> tuple[str, ...]:

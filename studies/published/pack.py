@@ -26,6 +26,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.core.reading import Unreadable, read_bytes, read_text
 from menagerie.envs.core.records import read_record, seal, unseal
 from menagerie.generators.splits.facts import SEEN
+from menagerie.models.cell_results import CONFIG as CHECKPOINT_CONFIG
 from menagerie.models.cell_results import FILES
 from menagerie.studies.analysis.errors import COUNTERFACTUAL, SCORES
 from menagerie.studies.frame.arm import as_column
@@ -34,7 +35,7 @@ from menagerie.studies.frame.measure import FOLDER as MEASURES
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.evaluation import FILE
 from menagerie.studies.runs.folder import CONFIG, join_values
-from menagerie.studies.runs.results import CARRIED, checked_file, read_result, read_results
+from menagerie.studies.runs.results import checked_file, read_result, read_results
 from menagerie.studies.runs.training_log import COLUMNS as LOGGED
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.runs.training_log import read_training
@@ -82,13 +83,19 @@ def pack_run(run: Path) -> tuple[list[dict[str, str]], Packed]:
         raise UserError(f"{run} has no finished training run; scores of trained models have cards (docs/benchmarks.md)")
     rows: list[dict[str, str]] = []
     rest: Packed = {"config": plain_config(run), "results": {}, "files": {}}
+    tests: dict[str, pd.DataFrame] = {}
     for folder in folders:
         if result := read_result(folder):
             rest["results"][folder.name] = plain_result(result)
             if (folder / FILE).exists():
-                check_packable(folder, result)
-                rows += record_rows(folder, result, labels.get(folder.name, {}))
+                frame = read_frame(read_text(checked_file(folder, FILE)), folder / FILE)
+                rows += record_rows(folder, result, labels.get(folder.name, {}), frame)
+                if not is_of_split(result):
+                    keep_tests(tests, frame)
+            if start := result.get("carried", {}).get("from"):
+                rest["files"] |= dict(kept_weights(run, Path(start)))
         rest["files"] |= dict(kept_files(run, folder))
+    rest |= {"tests": {name: its.to_csv(index=False) for name, its in tests.items()}} if tests else {}
     if not rest["results"]:
         raise UserError(f"{run} has only runs that diverged, which have no records")
     if (run / JOURNAL).exists():
@@ -96,15 +103,25 @@ def pack_run(run: Path) -> tuple[list[dict[str, str]], Packed]:
     return rows, rest
 
 
-def check_packable(folder: Path, result: Mapping[str, Any]) -> None:
-    """Raise for a run whose tests can't be made again from its settings, as those on photographs."""
-    if not result["settings"]["data"].keys() & {"split", "split_file"}:
-        raise UserError(f"{folder} was tested on data other than a split, whose records can't be published yet")
+def is_of_split(result: Mapping[str, Any]) -> bool:
+    """Whether a run's tests are of the split that it trained on, which its settings make again."""
+    data = result["settings"]["data"]
+    return bool(data.keys() & {"split", "split_file"}) and "tests" not in data
 
 
-def record_rows(folder: Path, result: Mapping[str, Any], labels: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield a row for each test and task of a run: its labels, the identity of all its tests, the margins."""
-    frame = read_frame(read_text(checked_file(folder, FILE)), folder / FILE)
+def keep_tests(tests: dict[str, pd.DataFrame], predictions: pd.DataFrame) -> None:
+    """Add the tests of a run's predictions to `tests`. A false caption that not all of their runs have is emptied: it
+    is the one of several that the model preferred."""
+    its, name = predictions.reindex(columns=list(SPLIT_COLUMNS)), tests_digest(predictions)
+    same = tests.setdefault(name, its)["negative"] == its["negative"]
+    tests[name] = its.assign(negative=its["negative"].where(same, ""))
+
+
+def record_rows(
+    folder: Path, result: Mapping[str, Any], labels: Mapping[str, Any], frame: pd.DataFrame
+) -> Iterator[dict[str, str]]:
+    """Yield a row for each test and task of a run's predictions: its labels, the identity of all its tests, the
+    margins."""
     place = {"tests": tests_digest(frame), "id": folder.name, "model": result["model"], "seed": result["seed"]}
     place |= {name: as_column(value) for name, value in labels.items()}
     scores = frame[[*SCORES, *COUNTERFACTUAL]].replace("", "nan").astype(float)
@@ -128,10 +145,16 @@ def score_order(scores: Float64[np.ndarray, "4"]) -> str:
 
 def kept_files(run: Path, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield path and text of the files beside a run's result that a page reads."""
-    paths = [folder / DIVERGED, folder / CARRIED, *sorted((folder / MEASURES).glob("*.jsonl"))]
+    paths = [folder / DIVERGED, *sorted((folder / MEASURES).glob("*.jsonl"))]
     yield from ((path.relative_to(run).as_posix(), read_text(path)) for path in paths if path.exists())
     if log := read_training(folder):
         yield (folder / LOG).relative_to(run).as_posix(), thin_curve(pd.DataFrame(log))
+
+
+def kept_weights(run: Path, checkpoint: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and text of the file that identifies weights with which another run of the study began."""
+    if (file := run.joinpath(*checkpoint.parts[-3:], CHECKPOINT_CONFIG)).exists():
+        yield file.relative_to(run).as_posix(), read_text(file)
 
 
 def thin_curve(log: pd.DataFrame) -> str:
@@ -144,11 +167,14 @@ def thin_curve(log: pd.DataFrame) -> str:
 
 
 def plain_result(result: Mapping[str, Any]) -> Packed:
-    """Return a result without the place of its program, and without the digests of files that are made again."""
+    """Return a result without places on this machine, and without the digests of files that are made again."""
+    plain = {name: value for name, value in result.items() if name != FILES}
+    if "carried" in plain:
+        plain["carried"] = plain["carried"] | {"from": ""}
     origin = {name: value for name, value in result["provenance"].items() if name != FILES}
     files = {name: digest for name, digest in result.get(FILES, {}).items() if name != FILE}
     origin |= {"command": plain_command(origin["command"])}
-    return {name: value for name, value in result.items() if name != FILES} | {"provenance": origin, FILES: files}
+    return plain | {"provenance": origin, FILES: files}
 
 
 def plain_config(run: Path) -> Packed:
@@ -227,6 +253,8 @@ class Rest(msgspec.Struct, forbid_unknown_fields=True):
     results: dict[str, dict[str, Any]]
     files: dict[str, str]
     records: str
+    tests: dict[str, str] = {}
+    """Tests that no recipe makes again, such as those on photographs, by their digest."""
 
 
 def read_rest(path: Path) -> dict[str, Any]:

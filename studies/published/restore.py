@@ -67,7 +67,7 @@ def restore_run(name: str, out: Path, records: Path, store: Path) -> dict[str, A
     for cell, result in sorted(rest["results"].items(), key=data_of_result):  # runs on one split follow each other
         folder = path_inside(out, f"cells/{cell}")
         if not (folder / RESULT).exists():
-            restore_cell(folder, result, rows.get(cell), store)
+            restore_cell(folder, result, rows.get(cell), rest.get("tests", {}), store)
     return rest["about"]
 
 
@@ -89,12 +89,17 @@ def claim_folder(out: Path, name: str, config: Mapping[str, Any]) -> None:
     write_record(out / CONFIG, dict(config), indent=1)
 
 
-def restore_cell(folder: Path, result: dict[str, Any], rows: pd.DataFrame | None, store: Path) -> None:
-    """Write a run's predictions and, last, its result with their digest."""
+def restore_cell(
+    folder: Path, result: dict[str, Any], rows: pd.DataFrame | None, kept: Mapping[str, str], store: Path
+) -> None:
+    """Write a run's predictions and, last, its result with their digest. `kept` are tests that no recipe makes."""
     if rows is not None:
-        settings = result["settings"]
-        side = settings.get("towers", {}).get("resolution", TowerConfig.resolution)
-        tests = tests_of(make_split(settings["data"], side, folder, store))
+        if text := kept.get(rows["tests"].iloc[0]):
+            tests = read_frame(text, folder / FILE)
+        else:
+            settings = result["settings"]
+            side = settings.get("towers", {}).get("resolution", TowerConfig.resolution)
+            tests = tests_of(make_split(settings["data"], side, folder, store))
         if rows["tests"].iloc[0] != tests_digest(tests):
             raise UserError(
                 f"run {folder.name} was tested on other scenes or captions than this program makes of its recipe; "

@@ -22,6 +22,9 @@ from menagerie.studies.frame.page import samples_of
 from menagerie.studies.frame.records import Records, read
 from menagerie.studies.frame.study import all_arms
 from menagerie.studies.photo_transfer import PRESETS
+from menagerie.studies.published.draw import draw_page
+from menagerie.studies.published.pack import add_run, read_packed
+from menagerie.studies.published.restore import restore_run
 from menagerie.studies.runs.data import make_splits
 from menagerie.studies.sources import transfer_answers as answers
 from menagerie.studies.sources import transfer_data
@@ -36,7 +39,7 @@ from menagerie.studies.sources.transfer_plan import (
     Prepared,
     TransferRun,
 )
-from tests.command import ROOT, read_rows, run_here
+from tests.command import ROOT, no_figures, read_rows, run_here
 from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]
@@ -241,6 +244,17 @@ def study(tmp_path_factory):
     assert made[0].items() < made[1].items()  # what is finished is skipped
     assert (len(made[0]), len(made[1])) == (3, 10)
     return out
+
+
+def test_published_records_give_the_same_tables(study, tmp_path):
+    add_run(study, "photographs", tmp_path / "records")
+    about = restore_run("photographs", tmp_path / "back", tmp_path / "records", study.parents[1] / "store")
+    with no_figures():
+        draw_page(about["command"], tmp_path / "back", study.parents[1] / "store")
+    tables = [path.relative_to(study) for pattern in ("*.csv", "figures/*.csv") for path in study.glob(pattern)]
+    assert {"results.csv", "words-alone.csv", "zero-shot.csv", "worth.csv"} <= set(map(str, tables))
+    assert [(tmp_path / "back" / its).read_bytes() for its in tables] == [(study / its).read_bytes() for its in tables]
+    assert str(study.parent) not in read_packed(tmp_path / "records/photographs.json.xz")
 
 
 def test_a_whole_study_has_every_cell_test_and_table(study):
