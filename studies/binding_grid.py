@@ -31,9 +31,9 @@ class Config(CaptionOptions, Grid):
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, pairs=(0.5,), views=4),
-    "laptop": Config(tuned="laptop", pairs=(0.2,), hard_negatives=(0.0,)),
-    "corners": Config(tuned="laptop"),
-    "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
+    "laptop": Config(tuned="depth", pairs=(0.2,), hard_negatives=(0.0,)),
+    "corners": Config(tuned="depth"),
+    "figure2": Config(tuned="depth", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
     # All scorers, with CLIP's towers and rates, where plain CLIP has learnt training's pairs.
     "learnt": Config(

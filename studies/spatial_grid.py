@@ -50,10 +50,10 @@ class Config(Grid):
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, pairs=(0.5,), views=1),
-    # Recipes that were tuned for binding; they are better here too than one recipe for both models.
-    "laptop": Config(tuned="laptop", pairs=(0.4,), hard_negatives=(0.0,)),
-    "corners": Config(tuned="laptop"),
-    "figure7": Config(tuned="laptop", pairs=(0.4, 0.6, 0.8, 1.0), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
+    # Recipes that were tuned for binding.
+    "laptop": Config(tuned="depth", pairs=(0.4,), hard_negatives=(0.0,)),
+    "corners": Config(tuned="depth"),
+    "figure7": Config(tuned="depth", pairs=(0.4, 0.6, 0.8, 1.0), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth-spatial", pairs=(0.5,), base=SpatialRecipe(**APART)),
     "paper": Config(**PAPER, **PAPER_PLACES),
 }
