@@ -72,8 +72,8 @@ def test_a_row_holds_where_the_model_is_tuned_or_trained_in_stages():
     assert rows[BASE].options == {"dim": 64, "relation_dim": 32, "layers": 0}
     assert rows[row].options == {"relation_dim": 32, "layers": 0}
     tuned = cells_of(("single_object_phase=0.1 dim=16",), "binding")
-    assert {cell.recipe.learning_rate for cell in tuned.values()} == {2.0554062603827007e-3}
-    assert [cell.recipe.single_object_phase for cell in tuned.values()] == [0.25, 0.1]
+    assert {cell.recipe.learning_rate for cell in tuned.values()} == {1.5786063770391481e-3}
+    assert [cell.recipe.single_object_phase for cell in tuned.values()] == [0.5, 0.1]
     assert [cell.options["dim"] for cell in tuned.values()] == [64, 16]
     staged = cells_of(("steps=7",), "binding", "smoke", model="dcsm")
     assert [(cell.recipe.steps, cell.base.recipe.steps) for cell in staged.values()] == [(40, 40), (7, 40)]
@@ -156,11 +156,11 @@ def test_rows_of_partial_captions_are_those_of_the_plan():
     ],
 )
 def test_tuned_recipes_hold_only_where_all_rows_have_one(rows, lacking):
-    """The laptop's recipes are those of CLIP, NegCLIP, SPARO and OC-CLIP."""
+    """Those of the grid's preset are of CLIP, FILIP and OC-CLIP."""
     config = study(rows)
     grid, why = config.grid("binding")
     assert lacking in why if lacking else not why
-    assert grid.tuned == config.grids["binding"].tuned == ("" if lacking else "laptop")
+    assert grid.tuned == config.grids["binding"].tuned == ("" if lacking else "depth")
     rates = {cell.recipe.learning_rate for cell in cells_of(rows, "binding").values()}
     assert rates == {grid.recipe.learning_rate} if lacking else len(rates) == 2
 
